@@ -106,14 +106,14 @@ MISTAKES = (
     Mistake(
         "elements wider than shared memory has room for",
         SPEC + "row_reductions.py",
-        "found.append(READ <= self.read)",
-        "found.append(READ <= 2 * self.read)",
+        "found.append(READ <= self.buffer_itemsize)",
+        "found.append(READ <= 2 * self.buffer_itemsize)",
         kernel("staged_832x32_any"),
     ),
     Mistake(
         "two stages by a route that has one",
         SPEC + "row_reductions.py",
-        "WAY.eq(1) if self.final and self.stage == 0 else WAY >= 1",
+        "WAY.eq(1) if self.is_last and self.stage == 0 else WAY >= 1",
         "WAY >= 1",
         kernel("row_reductions_softmax_bf16_branches0_1024"),
     ),
@@ -155,15 +155,15 @@ MISTAKES = (
     Mistake(
         "results whose rows end within 16 bytes",
         SPEC + "chain.py",
-        "whole = (N % (16 // self.item)).eq(0)",
-        "whole = (N % (8 // self.item)).eq(0)",
+        "whole = (N % (16 // self.itemsize)).eq(0)",
+        "whole = (N % (8 // self.itemsize)).eq(0)",
         kernel("wgmma_chain_tn_bf16_64x64x64_f32"),
     ),
     Mistake(
         "columns off what a thread reads",
         SPEC + "column_reductions.py",
-        "found += [ALIGN >= self.width, ITEM <= self.width]",
-        "found += [ALIGN * 2 >= self.width, ITEM <= self.width]",
+        "found += [ALIGN >= self.vector_bytes, ITEM <= self.vector_bytes]",
+        "found += [ALIGN * 2 >= self.vector_bytes, ITEM <= self.vector_bytes]",
         kernel("column_reductions_whole_sum_columns", "16x8"),
     ),
     Mistake(
@@ -221,14 +221,14 @@ MISTAKES = (
         TEMPLATE + "simt/reduce.cu.j2",
         "v[q] = __fadd_rn(v[q], ahead[b].at[q]);",
         "v[q] = __fadd_rn(v[q], ahead[COUNT - 1 - b].at[q]);",
-        kernel("simt_nn_f32_8x16x64_7100c8"),
+        kernel("simt_nn_f32_8x16x64_bd5a46"),
     ),
     Mistake(
         "a chunk that is left out",
         TEMPLATE + "mma/fragments.cuh.j2",
         "sum[i][j][q] = __fadd_rn(sum[i][j][q], acc[i][j][q]);",
         "sum[i][j][q] = acc[i][j][q];",
-        kernel("mma_nt_bf16_16x32x128_bee8dd"),
+        kernel("mma_nt_bf16_16x32x128_d8a68f"),
     ),
     Mistake(
         "an addition of +0.0 that is left out",
@@ -410,7 +410,7 @@ MISTAKES = (
         TEMPLATE + "scan/scan.cu.j2",
         "        {{ C }} carry = {{ zero }};\n",
         "        {{ C }} carry = {{ zero }};\n"
-        "{% if not spec.share %}\n        carry = 1;\n{% endif %}\n",
+        "{% if not spec.warps_per_row %}\n        carry = 1;\n{% endif %}\n",
         TEMPLATES,
     ),
     Mistake(
@@ -486,8 +486,8 @@ MISTAKES = (
     Mistake(
         "totals in shared memory that two lanes share",
         TEMPLATE + "wgmma/split/serial.cuh.j2",
-        "(f * HELD + q) * 128 + lane * 16",
-        "(f * HELD + q) * 128 + lane / 2 * 16",
+        "(f * SPILLED_SUMS + q) * 128 + lane * 16",
+        "(f * SPILLED_SUMS + q) * 128 + lane / 2 * 16",
         tests("test_chunks.py", "wgmma_nn_bf16_64x256x64"),
     ),
     Mistake(
@@ -740,7 +740,7 @@ MISTAKES = (
         TEMPLATE + "f64/reduce.cu.j2",
         "if (next + b < chunks) v = __dadd_rn(v, ahead[b]);",
         "if (next + b < chunks) v = __dadd_rn(v, -ahead[b]);",
-        kernel("f64_tn_f64_32x32x32_828dd7"),
+        kernel("f64_tn_f64_32x32x32_87901a"),
     ),
     Mistake(
         "a bias of sums of NF4 taken away",

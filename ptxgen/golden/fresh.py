@@ -23,7 +23,7 @@ from ptxgen.golden.store import Goldens, Key, Record, Usage, digest
 from ptxgen.spec import KernelSpec
 from ptxgen.tiles import PINNED
 
-VARIED = frozenset({"layout", "copy_a", "copy_b", "vector", "final"})
+VARIED = frozenset({"layout", "copy_a", "copy_b", "vectorized", "is_last"})
 """Fields of specs whose values all come from the same lines of a template, so that a reviewer who
 has read the kernel of one value has read all."""
 

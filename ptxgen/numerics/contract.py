@@ -79,20 +79,12 @@ class Contract:
     """The dtype of chains and partial sums."""
     activations: bool = True
     """Whether an epilogue may have an activation."""
-    kernels: int = 0
-    """Version that kernels implement, where later versions changed plans alone: a launch passes the
-    chunk length to its kernel. 0: ``version`` itself."""
-
-    @property
-    def implemented(self) -> str:
-        """Its name, and the version that kernels implement."""
-        return f"{self.name}/{self.kernels or self.version}"
 
     def __str__(self) -> str:
         return f"{self.name}/{self.version}"
 
 
-FMA = Contract("fma", 3, "acc = fma_rn(a[k], b[k], acc), k ascending", "simt", kernels=2)
+FMA = Contract("fma", 3, "acc = fma_rn(a[k], b[k], acc), k ascending", "simt")
 FMA64 = Contract(
     "fma64",
     2,
@@ -100,9 +92,8 @@ FMA64 = Contract(
     "simt",
     accumulator="f64",
     activations=False,
-    kernels=1,
 )
-TC16 = Contract("tc16", 3, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending", "tc", kernels=2)
+TC16 = Contract("tc16", 3, "acc = dot16(a[k:k+16], b[k:k+16], acc), k ascending", "tc")
 COPY = Contract("copy", 1, "every bit as it is", "any")
 """The contract of kernels that only move numbers: they serve beside those of any other."""
 CONTRACTS = {

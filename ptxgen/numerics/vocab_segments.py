@@ -45,7 +45,6 @@ FLCE = Contract(
     3,
     "segments of 256: s = sum exp(z - m), pairs, then halves onto halves",
     "simt",
-    kernels=2,
 )
 LEAST = -86.0
 """Least argument of a weight's ``exp``; smaller ones are raised to it: no weight is subnormal."""

@@ -188,7 +188,7 @@ class WeightFormat:
         values = ",".join(v.hex() for v in self.values)
         told = (self.bits, self.block, values, self.decoding, self.scales, self.offsets)
         digest = hashlib.sha256(repr(told).encode()).hexdigest()
-        return f"{self.contract.implemented} {digest[:8]}"
+        return f"{self.contract} {digest[:8]}"
 
 
 class Quantized(NamedTuple):

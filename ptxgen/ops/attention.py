@@ -236,7 +236,7 @@ def maps(of: Sizes, mask: Buffer | None, apart: bool, form: Form) -> int:
     """Number of query blocks in all distinct masks (:mod:`ptxgen.spec.attention_mask`). ``apart``:
     whether sequences begin at different keys. 0 where kernels read the mask as it lies.
     """
-    if mask is None or form.rounded:
+    if mask is None or form.rounds_scores:
         return 0
     own = dict(steps("mask", mask, "batch", "head", "row"))
     batches = of.seqs if own["MASK_BATCH"] or apart else 1
@@ -391,8 +391,8 @@ def attention(
         "ROWS": of.rows,
         **of.tiled,
         "KEYS": of.keys,
-        "DEPTH": form.head,
-        "WIDTH": form.head_v,
+        "DEPTH": form.head_dim,
+        "WIDTH": form.head_dim_v,
         "PAGED": paged(of.page, starts is None) if of.paged else 0,
         "MAPS": maps(of, arrays["mask"], starts is not None, form),
     }
@@ -402,7 +402,7 @@ def attention(
     scalars: Scalars = [
         *(("PAGE", of.page), ("BLOCKS", of.blocks)),
         ("TABLE_ROW", 0 if block_table is None else block_table.strides[0]),
-        *told(of, causal, window, bias, scale, softcap, form.rounded),
+        *told(of, causal, window, bias, scale, softcap, form.rounds_scores),
     ]
     arrays |= {"out": y, "lse": sums}
     for name in ("q", "k", "v", "out", "lse"):

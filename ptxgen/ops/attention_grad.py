@@ -146,7 +146,7 @@ def attention_backward(
         ("KEYS", of.keys),
         ("SCALE", scale),
         ("PART", part(of.group)),
-        *told(of, causal, window, bias, scale, softcap, form.rounded),
+        *told(of, causal, window, bias, scale, softcap, form.rounds_scores),
     ]
     if sums:
         scalars = [(n, int(x) | SUMS if n == "FLAGS" else x) for n, x in scalars]
@@ -164,7 +164,7 @@ def attention_backward(
     if of.packed and cu_seqlens_k is None:
         arrays["cu_seqlens_k"] = cu_seqlens
     bind = {n: x for n, x in (arrays | sums).items() if x is not None}
-    plain = not form.rounded and _brought(arrays["q"]) and _brought(arrays["dout"])
+    plain = not form.rounds_scores and _brought(arrays["q"]) and _brought(arrays["dout"])
     mapped = maps(of, arrays["mask"], starts is not None, form)
     for which in KERNELS:
         left = {"dkdv": {"dq", "dlogits", "o"}, "dq": {"dk", "dv"}}[which]
@@ -215,7 +215,7 @@ def _sizes(
         count = parts(of.group)
     sizes = {"ROWS": held, **of.tiled, "PAST": past}
     sizes["PAIRS"] *= count
-    sizes |= {"DEPTH": form.head, "WIDTH": form.head_v, **facts}
+    sizes |= {"DEPTH": form.head_dim, "WIDTH": form.head_dim_v, **facts}
     if max(held, past) > ROWS_MAX or not SPACE.within.evaluate(sizes):
         raise ShapeError(
             f"{what}: takes at most {ROWS_MAX} keys, and rows of queries and heads; 2^31 tiles"

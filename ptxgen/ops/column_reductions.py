@@ -25,7 +25,7 @@ from ptxgen.program.parameters import ARRAY, Parameter, outward
 from ptxgen.spec import Problem
 from ptxgen.spec.column_reductions import item, read, state, variant
 
-TABLE = ("columns",)
+TABLE = ("column_reductions",)
 
 
 def problem(

@@ -46,7 +46,7 @@ def sort_integers(
     dense("out", y)
     dense("indices", at)
     values = (("COUNT", x.size),)
-    problem = Problem(("order", "sort"), ELEMENTS[x.dtype], values, (), f"sort of {x.size}")
+    problem = Problem(("counting_sort", "sort"), ELEMENTS[x.dtype], values, (), f"sort of {x.size}")
     b.launch(lambda: problem, {"x": x, "y": y, "at": at}, kernel)
     return y, at
 
@@ -84,7 +84,7 @@ def count_integers(
     values = ("COUNT", x.size), ("ROWS", bins)
     scalars = ("FIRST", first), ("FLAGS", UP_TO if up_to else 0)
     what = f"counts of {x.size} in {bins} bins"
-    problem = Problem(("order", "count"), ELEMENTS[x.dtype], values, scalars, what)
+    problem = Problem(("counting_sort", "count"), ELEMENTS[x.dtype], values, scalars, what)
     b.launch(lambda: problem, {"x": x, "y": y}, kernel)
     return y
 
@@ -130,7 +130,7 @@ def put_rows(
     values = tuple((name, sizes[size]) for name, size in of_each)
     of, what = f"b{8 * x.itemsize}", f"put of {sizes['K']} rows of {sizes['I']} to {sizes['V']}"
     bind = {"keys": keys, "places": places, "source": source, "y": y}
-    b.launch(lambda: Problem(("order", "put"), of, values, (), what), bind, kernel, ["y"])
+    b.launch(lambda: Problem(("counting_sort", "put"), of, values, (), what), bind, kernel, ["y"])
     return y
 
 
@@ -163,6 +163,6 @@ def placed(
         alignment(name, x)
     dense("out", y)
     values, what = (("COUNT", y.size),), f"{y.size} placed"
-    problem = Problem(("order", "place"), "i64", values, (), what)
+    problem = Problem(("counting_sort", "place"), "i64", values, (), what)
     b.launch(lambda: problem, {"x": indices, "source": source, "y": y}, kernel)
     return y

@@ -21,7 +21,14 @@ from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out, OverX
 from ptxgen.spec import Problem
 from ptxgen.spec.base import GRID_MAX
-from ptxgen.spec.gather_scatter import BYTES_MAX, COUNT_MAX, INDEX_64, OWNED, SHARED, gather_lanes
+from ptxgen.spec.gather_scatter import (
+    BYTES_MAX,
+    COUNT_MAX,
+    CTA_ROWS,
+    INDEX_64,
+    SHARED,
+    gather_lanes,
+)
 
 INDICES = ("int32", "int64")
 MOVED = (
@@ -261,7 +268,7 @@ def _scattered(
     dense("out", y, 0)
     size, axis, width = each or (rows, max(count, 1), 1)
     leaves = max(-(-count // 1024), 1) * inner
-    blocks = (-(-rows // OWNED[0]) + -(-count // SHARED)) * -(-inner // 32)
+    blocks = (-(-rows // CTA_ROWS[0]) + -(-count // SHARED)) * -(-inner // 32)
     if count > COUNT_MAX or leaves > 1 << 24 or blocks > GRID_MAX:
         raise ShapeError(
             f"{what}: {count} contributions to {rows} rows of {inner}; takes at most {COUNT_MAX} "

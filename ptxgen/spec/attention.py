@@ -154,29 +154,33 @@ def paged(page: int, begun: bool) -> int:
 
 @dataclass(frozen=True)
 class Form:
-    """Variant of a kernel. ``head``, ``head_v``: head dimensions of keys and of values, padded to a
-    multiple of 16; ``rounded``: logits are rounded numbers (softcap, bias, slopes, a scale that is
-    not positive).
+    """Variant of a kernel. ``head_dim``, ``head_dim_v``: head dimensions of keys and of values,
+    padded to a multiple of 16; ``rounds_scores``: logits are rounded numbers (softcap, bias,
+    slopes, a scale that is not positive).
     """
 
     dtype: str
-    head: int
-    head_v: int
-    rounded: bool = False
+    head_dim: int
+    head_dim_v: int
+    rounds_scores: bool = False
 
     def __str__(self) -> str:
-        heads = str(self.head) if self.head == self.head_v else f"{self.head}_{self.head_v}"
-        return f"{self.dtype}_{heads}{'_rounded' if self.rounded else ''}"
+        heads = (
+            str(self.head_dim)
+            if self.head_dim == self.head_dim_v
+            else f"{self.head_dim}_{self.head_dim_v}"
+        )
+        return f"{self.dtype}_{heads}{'_rounded' if self.rounds_scores else ''}"
 
 
 class Attends(KernelSpec):
     """Base of the kernels of attention and of its gradients. Each of a CTA's ``warps`` holds 16
-    rows; ``head`` and ``head_v`` are the padded head dimensions.
+    rows; ``head_dim`` and ``head_dim_v`` are the padded head dimensions.
     """
 
-    head: int
-    head_v: int
-    rounded: bool
+    head_dim: int
+    head_dim_v: int
+    rounds_scores: bool
     warps: int
     part: str
 
@@ -191,17 +195,17 @@ class Attends(KernelSpec):
     of the mask."""
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "head": "the head dimension of queries and keys, filled up to 16",
-        "head_v": "that of values",
-        "rounded": "whether logits are rounded numbers",
-        "budget": "KiB of shared memory that it may have",
+        "head_dim": "head dimension of queries and keys, padded to a multiple of 16",
+        "head_dim_v": "head dimension of values, padded to a multiple of 16",
+        "rounds_scores": "whether scores are rounded (softcap, bias, slopes, scale)",
+        "shared_kib": "most KiB of shared memory a CTA",
     }
 
     def check_form(self) -> None:
         """Raises SpecError if the dtype, a head dimension or the part is not supported."""
         self.check_choices(dtype=DTYPES, part=self.parts, min_arch=[*ARCHITECTURES])
         name = type(self).__name__
-        for what in ("head", "head_v"):
+        for what in ("head_dim", "head_dim_v"):
             value = getattr(self, what)
             fits = STEP <= value <= attention.HEAD_MAX and value % STEP == 0
             check(fits, name, what, value, f"a multiple of {STEP} up to {attention.HEAD_MAX}")
@@ -216,7 +220,7 @@ class Attends(KernelSpec):
     @property
     def form(self) -> Form:
         """Variant that the kernel is compiled for."""
-        return Form(self.dtype, self.head, self.head_v, self.rounded)
+        return Form(self.dtype, self.head_dim, self.head_dim_v, self.rounds_scores)
 
     @property
     def threads(self) -> int:
@@ -236,12 +240,12 @@ class Attends(KernelSpec):
     @property
     def depth(self) -> int:
         """Padded head dimension of queries and keys."""
-        return self.head
+        return self.head_dim
 
     @property
     def width(self) -> int:
         """Padded head dimension of values."""
-        return self.head_v
+        return self.head_dim_v
 
     @property
     def multiplier(self) -> str:
@@ -282,7 +286,7 @@ class Attends(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"{self.form}: {self.work}, {self.shared_bytes} bytes of shared memory",
             f"requires {self.requires}",
             f"grid {self.grid}",
@@ -304,15 +308,15 @@ class Attends(KernelSpec):
 @dataclass(frozen=True)
 class AttentionSpec(Attends):
     """A forward kernel by mma.sync or FMA. Each of a CTA's ``warps`` holds 16 rows and streams all
-    keys ("whole") or a split of them ("split"); "join" combines the splits. ``budget``: KiB of
+    keys ("whole") or a split of them ("split"); "join" combines the splits. ``shared_kib``: KiB of
     shared memory that a CTA may have.
     """
 
-    head: int = LISTED[0]
-    head_v: int = LISTED[1]
-    rounded: bool = False
+    head_dim: int = LISTED[0]
+    head_dim_v: int = LISTED[1]
+    rounds_scores: bool = False
     warps: int = 4
-    budget: int = 163
+    shared_kib: int = 163
     part: str = "whole"
     dtype: str = "bf16"
     min_arch: str = "sm_80"
@@ -322,8 +326,8 @@ class AttentionSpec(Attends):
     parts: ClassVar[tuple[str, ...]] = PARTS
     meanings: ClassVar[Mapping[str, str]] = {
         **Attends.meanings,
-        "warps": "warps, of 16 rows each",
-        "part": "what of the keys it takes",
+        "warps": "warps of a CTA, of 16 query rows each",
+        "part": "step of the operation: all keys, a split of them, or the combination of splits",
     }
 
     def __post_init__(self) -> None:
@@ -378,7 +382,7 @@ class AttentionSpec(Attends):
     @property
     def stages(self) -> int:
         """Stages of the ring that fit the budget, at most :data:`STAGES_MAX`."""
-        return min(STAGES_MAX, ((self.budget << 10) - self.at["end"]) // self.stage)
+        return min(STAGES_MAX, ((self.shared_kib << 10) - self.at["end"]) // self.stage)
 
     @property
     def shared_bytes(self) -> int:
@@ -461,7 +465,7 @@ class AttentionSpec(Attends):
         """Names that the template reads besides ``spec``; "join" computes no logits, so it has no
         softcap.
         """
-        return context(self.rounded and self.part != "join")
+        return context(self.rounds_scores and self.part != "join")
 
     @property
     def work(self) -> str:
@@ -548,7 +552,7 @@ class Brought(Attends):
 
     meanings: ClassVar[Mapping[str, str]] = {
         **Attends.meanings,
-        "registers": "of a consumer's thread",
+        "registers": "registers of a consumer thread",
     }
 
     @property
@@ -585,7 +589,7 @@ class Brought(Attends):
 
     @property
     def depth(self) -> int:
-        return -(-self.head // PANEL) * PANEL
+        return -(-self.head_dim // PANEL) * PANEL
 
     @property
     def multiplies(self) -> tuple[Expect, ...]:
@@ -604,7 +608,7 @@ class HopperSpec(Brought, AttentionSpec):
     """
 
     warps: int = 8
-    budget: int = 227
+    shared_kib: int = 227
     min_arch: str = "sm_90"
     registers: int = 232
 
@@ -636,12 +640,12 @@ class HopperSpec(Brought, AttentionSpec):
         """Whether consumers compute scores and softmax of a block while wgmma accumulates the
         values of the block before. This takes more registers per thread and a third stage.
         """
-        roomy = self.consumers == 2 and self.stages > 2 and not self.rounded
+        roomy = self.consumers == 2 and self.stages > 2 and not self.rounds_scores
         return roomy and self.part == "whole"
 
     @property
     def width(self) -> int:
-        return max(self.head_v, PANEL)
+        return max(self.head_dim_v, PANEL)
 
     @property
     def tiles(self) -> tuple[Operand, Operand, Operand]:
@@ -711,7 +715,7 @@ class HopperSpec(Brought, AttentionSpec):
     def stages(self) -> int:
         held = self.tiles[0].bytes + self.warps * (self.room + self.noted)
         held += (24 + 4 * self.LOOKING) * STAGES_MAX + self.AHEAD * (16 + self.told)
-        return min(STAGES_MAX, ((self.budget << 10) - held) // self.stage)
+        return min(STAGES_MAX, ((self.shared_kib << 10) - held) // self.stage)
 
     @property
     def shared_bytes(self) -> int:
@@ -805,7 +809,9 @@ class MaskedSpec(HopperSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(not self.rounded, type(self).__name__, "rounded", self.rounded, False)
+        check(
+            not self.rounds_scores, type(self).__name__, "rounds_scores", self.rounds_scores, False
+        )
 
     @property
     def bits(self) -> int:

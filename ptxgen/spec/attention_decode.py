@@ -43,13 +43,13 @@ class DecodeSpec(AttentionSpec):
     """
 
     warps: int = 4
-    budget: int = 99
+    shared_kib: int = 99
     part: str = "split"
 
     family: ClassVar[str] = "attention_decode"
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionSpec.meanings,
-        "warps": "warps, that share 16 rows",
+        "warps": "warps of a CTA, which share 16 query rows",
     }
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class DecodeSpec(AttentionSpec):
         than the budget.
         """
         if self.wide <= self.wide_max:
-            most, name = self.budget << 10, type(self).__name__
+            most, name = self.shared_kib << 10, type(self).__name__
             check(self.shared_bytes <= most, name, "shared memory", self.shared_bytes, most)
 
     @property
@@ -132,7 +132,7 @@ class DecodeSpec(AttentionSpec):
     @property
     def _room(self) -> int:
         """Bytes of shared memory that a CTA may use: half of the SM's if two CTAs share it."""
-        most = self.budget << 10
+        most = self.shared_kib << 10
         return min(most, ARCHITECTURES["sm_90"].shared_for(2)) if self.shares else most
 
     @property
@@ -187,7 +187,7 @@ class ClusterSpec(DecodeSpec):
 
     warps: int = 8
     cluster: int = 4
-    budget: int = 227
+    shared_kib: int = 227
     min_arch: str = "sm_90"
 
     family: ClassVar[str] = "attention_cluster"
@@ -195,7 +195,7 @@ class ClusterSpec(DecodeSpec):
     meanings: ClassVar[Mapping[str, str]] = {
         **DecodeSpec.meanings,
         "warps": "warps of a CTA",
-        "cluster": "CTAs of a cluster, that share 16 rows",
+        "cluster": "CTAs of a cluster, which share 16 query rows",
     }
 
     def __post_init__(self) -> None:
@@ -283,7 +283,7 @@ class FewSpec(DecodeSpec):
     """A decode kernel for short key sequences: a CTA has 16 rows and all keys, 16 a warp."""
 
     warps: int = 8
-    budget: int = 227
+    shared_kib: int = 227
     part: str = "whole"
     min_arch: str = "sm_90"
 

@@ -106,15 +106,15 @@ SIZES = (
 class AttentionGradSpec(Attends):
     """A kernel of attention's gradients by mma.sync or FMA. Each of ``warps`` warps holds 16 rows
     of queries and streams all keys ("dq"), or holds 16 keys and streams all queries ("dkdv", "dk",
-    "dv"). ``budget``: KiB of shared memory that a CTA may have.
+    "dv"). ``shared_kib``: KiB of shared memory that a CTA may have.
     """
 
     part: str
-    head: int = LISTED[0]
-    head_v: int = LISTED[1]
-    rounded: bool = False
+    head_dim: int = LISTED[0]
+    head_dim_v: int = LISTED[1]
+    rounds_scores: bool = False
     warps: int = 4
-    budget: int = 163
+    shared_kib: int = 163
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = attention.ATTENTION_GRAD["tc"]
@@ -126,14 +126,14 @@ class AttentionGradSpec(Attends):
     STAGES: ClassVar[int] = 2
     meanings: ClassVar[Mapping[str, str]] = {
         **Attends.meanings,
-        "warps": "warps, of 16 rows or keys each",
-        "part": "which gradients it computes",
+        "warps": "warps of a CTA, of 16 query rows or keys each",
+        "part": "gradients that the kernel computes",
     }
 
     def __post_init__(self) -> None:
         self.check_form()
         what = "shared memory, bytes"
-        check(self.tile > 0, type(self).__name__, what, self.budget << 10, "of a tile of 8")
+        check(self.tile > 0, type(self).__name__, what, self.shared_kib << 10, "of a tile of 8")
 
     @property
     def label(self) -> str:
@@ -165,8 +165,8 @@ class AttentionGradSpec(Attends):
         )
         for tile in (64, 32, 16, 8)[: 3 if self.tier == "tc" else 4]:
             taken = sum(self._held(tile)) + self.STAGES * self._stage(tile)
-            fits = taken <= self.budget << 10
-            most = REGISTERS.get(self.part, REGISTERS_ELSE)[self.rounded]
+            fits = taken <= self.shared_kib << 10
+            most = REGISTERS.get(self.part, REGISTERS_ELSE)[self.rounds_scores]
             if fits and sums // 2 + tile <= most:
                 return tile
         return 0
@@ -232,7 +232,7 @@ class AttentionGradSpec(Attends):
         over_rows = self.part != "dq"
         numbers = ("lse",) if self.part == "dv" else ("lse", "delta")
         made = ("dk", "dv") if self.part == "dkdv" else (self.part,)
-        logits = self.part == "dq" and self.rounded
+        logits = self.part == "dq" and self.rounds_scores
         reads = (
             *(ptr(n, f"const {element}*") for n in operands),
             *(ptr(n, "const float*") for n in numbers if over_rows or n == "lse"),
@@ -256,7 +256,7 @@ class AttentionGradSpec(Attends):
     @property
     def context(self) -> Mapping[str, Any]:
         """Names that the template reads besides ``spec``."""
-        return context(self.rounded)
+        return context(self.rounds_scores)
 
     @property
     def work(self) -> str:
@@ -278,7 +278,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     """
 
     warps: int = 8
-    budget: int = 227
+    shared_kib: int = 227
     min_arch: str = "sm_90"
     registers: int = 240
 
@@ -295,9 +295,9 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         self.check_form()
         name = type(self).__name__
         check(self.warps % 4 == 0, name, "warps of whole warpgroups", self.warps, 4)
-        check(not self.rounded, name, "rounded", self.rounded, False)
+        check(not self.rounds_scores, name, "rounds_scores", self.rounds_scores, False)
         for one in self.each:
-            stages = one.stages + one.ahead
+            stages = one.stages + one.prefetch
             check(stages >= 2, name, "stages in the budget", stages, ">= 2")
 
     @property
@@ -311,7 +311,11 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         registers.
         """
         sums = max(sum(mma.columns for mma in one.sums) for one in self.each)
-        return 2 if self.consumers == 1 and max(sums, self.head, self.head_v) <= WIDE_MAX else 1
+        return (
+            2
+            if self.consumers == 1 and max(sums, self.head_dim, self.head_dim_v) <= WIDE_MAX
+            else 1
+        )
 
     @property
     def producer_registers(self) -> int:
@@ -323,13 +327,13 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         """Kinds of CTAs in one launch. Where the accumulators of both dk and dv exceed the
         registers, half of the CTAs compute each.
         """
-        if self.part != "dkdv" or self.head + self.head_v <= sum(LISTED):
+        if self.part != "dkdv" or self.head_dim + self.head_dim_v <= sum(LISTED):
             return (self,)
         return replace(self, part="dk"), replace(self, part="dv")
 
     @property
     def width(self) -> int:
-        return -(-self.head_v // PANEL) * PANEL
+        return -(-self.head_dim_v // PANEL) * PANEL
 
     @property
     def tile(self) -> int:
@@ -370,14 +374,16 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     @property
     def fixed(self) -> bool:
         """Whether keys and values are wgmma operands in registers, not in shared memory."""
-        return self.part == "dkdv" and self.head + self.head_v <= 128
+        return self.part == "dkdv" and self.head_dim + self.head_dim_v <= 128
 
     @property
     def early(self) -> bool:
         """Whether wgmma computes the next tile's scores while threads compute this tile's logit
         gradients.
         """
-        return self.part == "dq" and self.consumers == 2 and max(self.head, self.head_v) <= 128
+        return (
+            self.part == "dq" and self.consumers == 2 and max(self.head_dim, self.head_dim_v) <= 128
+        )
 
     @property
     def scores(self) -> Instruction:
@@ -387,7 +393,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     @property
     def sums(self) -> tuple[Instruction, ...]:
         """wgmma instructions that accumulate results: dq or dk, then dv."""
-        each = (self.head, self.part != "dv"), (self.head_v, "dv" in self.part)
+        each = (self.head_dim, self.part != "dv"), (self.head_dim_v, "dv" in self.part)
         return tuple(Instruction(n, self.dtype, True, (False, True)) for n, of in each if of)
 
     @property
@@ -418,7 +424,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     @property
     def _room(self) -> int:
         """Shared memory that is left for the rings, in bytes."""
-        return (self.budget << 10) - self.held_bytes - 320 - self.map_bytes
+        return (self.shared_kib << 10) - self.held_bytes - 320 - self.map_bytes
 
     @property
     def stages(self) -> int:
@@ -430,7 +436,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         return min(most, self._room // each)
 
     @property
-    def ahead(self) -> int:
+    def prefetch(self) -> int:
         """Further stages of the ring of queries, which live longer than output gradients."""
         queries = self.streamed[0].bytes + self.known + 16
         room = self._room - self.stages * (self.stage + self.known + 32)
@@ -445,12 +451,12 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         rings = 1 if self.part == "dq" else 2
         return laid_out(
             held=self.held_bytes,
-            ring=self.stages * self.stage + self.ahead * self.streamed[0].bytes,
-            known=(self.stages + self.ahead) * self.known,
+            ring=self.stages * self.stage + self.prefetch * self.streamed[0].bytes,
+            known=(self.stages + self.prefetch) * self.known,
             votes=self.warps * 2 * 4,
             place=48,
             reach=16,
-            barriers=16 * (rings * self.stages + self.ahead) + 8,
+            barriers=16 * (rings * self.stages + self.prefetch) + 8,
             map=self.map_bytes,
         )
 

@@ -125,6 +125,6 @@ class MaskSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"CTAs {self.grid}: {QUERIES} queries and {CHUNK} keys each",
         )

@@ -140,11 +140,6 @@ class Expect:
     since: str = "sm_80"
 
 
-def _named(field: object) -> str:
-    """Returns the text of a field that JSON cannot serialise, for digests."""
-    return field.implemented if isinstance(field, Contract) else str(field)
-
-
 @dataclass(frozen=True)
 class KernelSpec(ABC):
     """Base of kernel specs: the members that every generated kernel has."""
@@ -161,9 +156,9 @@ class KernelSpec(ABC):
     """Whether the kernel only prepares operands for the kernels after it; a route is then named for
     one of these."""
     meanings: ClassVar[Mapping[str, str]] = {
-        "contract": "which bits it returns",
-        "dtype": "of the operands",
-        "min_arch": "the oldest architecture that runs it",
+        "contract": "numeric contract, which fixes the bits of the result",
+        "dtype": "dtype of the operands",
+        "min_arch": "oldest architecture that runs the kernel",
     }
     """Descriptions of the fields, for people."""
 
@@ -354,7 +349,7 @@ class KernelSpec(ABC):
 
     def described(self, *told: str) -> tuple[str, ...]:
         """Returns header lines: the contract's step, ``told``, the predicate and the grid."""
-        step = f"contract {self.contract.implemented}: {self.contract.step}"
+        step = f"contract {self.contract}: {self.contract.step}"
         return (step, *told, f"requires {self.requires}", f"grid {self.grid}")
 
     @property
@@ -369,4 +364,4 @@ class KernelSpec(ABC):
         given = ((each.name, getattr(self, each.name)) for each in fields(self))
         found: dict[str, Any] = {name: value for name, value in given if value is not None}
         found["kind"] = type(self).__name__
-        return json.dumps(found, sort_keys=True, separators=(",", ":"), default=_named)
+        return json.dumps(found, sort_keys=True, separators=(",", ":"), default=str)

@@ -19,25 +19,25 @@ class ChainSpec(WgmmaSpec):
     """A wgmma kernel that loads and stores C by TMA, through a shared-memory buffer of a whole
     tile.
 
-    Both overlap with the multiplication of another tile. ``item``: bytes of an element of C. The
-    producer warpgroup has one warp for each consumer, which moves the consumer's pieces of C: boxes
-    of 64 rows of 128 bytes.
+    Both overlap with the multiplication of another tile. ``itemsize``: bytes of an element of C.
+    The producer warpgroup has one warp for each consumer, which moves the consumer's pieces of C:
+    boxes of 64 rows of 128 bytes.
     """
 
     split: str = "onto"
-    item: int = 2
+    itemsize: int = 2
 
     family: ClassVar[str] = "wgmma_chain"
     template: ClassVar[str] = "wgmma/chain.cu.j2"
     splits: ClassVar[tuple[str, ...]] = ("onto",)
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
-        "item": "bytes of an element of the result, which goes through shared memory",
+        "itemsize": "bytes of an element of C",
     }
 
     def __post_init__(self) -> None:
         name = self.name
-        check(self.item in (2, 4), name, "item", self.item, "2 or 4")
+        check(self.itemsize in (2, 4), name, "itemsize", self.itemsize, "2 or 4")
         columns = self.piece_columns
         check(self.bn % columns == 0, name, "columns of a piece divide bn", columns, self.bn)
         super().__post_init__()
@@ -46,12 +46,12 @@ class ChainSpec(WgmmaSpec):
     # -- derived --------------------------------------------------------------
     @property
     def label(self) -> str:
-        result = self.dtype if self.item == 2 else "f32"
+        result = self.dtype if self.itemsize == 2 else "f32"
         return f"{super().label}_{result}"
 
     @property
     def result(self) -> int:
-        return self.item
+        return self.itemsize
 
     @property
     def batched(self) -> bool:
@@ -64,7 +64,7 @@ class ChainSpec(WgmmaSpec):
     @property
     def piece_columns(self) -> int:
         """Columns of a piece of C, a box of 64 rows of 128 bytes."""
-        return PANEL // self.item
+        return PANEL // self.itemsize
 
     @property
     def piece_bytes(self) -> int:
@@ -74,7 +74,7 @@ class ChainSpec(WgmmaSpec):
     @property
     def pieces(self) -> int:
         """Number of pieces in a tile of C."""
-        return self.bm * self.bn * self.item // self.piece_bytes
+        return self.bm * self.bn * self.itemsize // self.piece_bytes
 
     @property
     def barriers_offset(self) -> int:
@@ -88,7 +88,7 @@ class ChainSpec(WgmmaSpec):
     @property
     def abi(self) -> Abi:
         item = ITEMSIZE[self.dtype]
-        box = MapBox("c", (N, M), (LDC,), self.item, (self.piece_columns, 64), swizzle=PANEL)
+        box = MapBox("c", (N, M), (LDC,), self.itemsize, (self.piece_columns, 64), swizzle=PANEL)
         return Abi(
             (
                 ptr("a", "const Element*"),
@@ -103,12 +103,12 @@ class ChainSpec(WgmmaSpec):
     @property
     def requires(self) -> Expr:
         # TMA stores whole 16-byte units, so a row must end at a multiple of them.
-        whole = (N % (16 // self.item)).eq(0)
-        return super().requires & (ALIGN_C >= 16) & ITEM_C.eq(self.item) & whole
+        whole = (N % (16 // self.itemsize)).eq(0)
+        return super().requires & (ALIGN_C >= 16) & ITEM_C.eq(self.itemsize) & whole
 
     @property
     def expects(self) -> tuple[Expect, ...]:
         return (Expect("cp.async.bulk.commit_group"), *super().expects)
 
     def describe(self) -> tuple[str, ...]:
-        return (*super().describe(), f"C in {self.item} bytes, {self.pieces} pieces of a tile")
+        return (*super().describe(), f"C in {self.itemsize} bytes, {self.pieces} pieces of a tile")

@@ -121,17 +121,18 @@ class ColumnsSpec(KernelSpec):
     """A kernel that reduces columns, in CTAs of ``warps`` warps.
 
     ``part``: "whole" (a CTA adds one leaf after the other, then finishes), "cluster" (each of
-    ``ctas`` CTAs adds one leaf and sends its sums to the first), "leaves" (a CTA writes one leaf's
-    sums to scratch memory) or "join" (a thread adds the leaves' sums of a column). ``share``: warps
-    that share a leaf's lanes. ``width``: bytes of the widest input that a thread loads at a time;
-    the elements in them are its columns. 0: a thread loads one element.
+    ``cluster`` CTAs adds one leaf and sends its sums to the first), "leaves" (a CTA writes one
+    leaf's sums to scratch memory) or "join" (a thread adds the leaves' sums of a column).
+    ``warps_per_leaf``: warps that share a leaf's lanes. ``vector_bytes``: bytes of the widest input
+    that a thread loads at a time; the elements in them are its columns. 0: a thread loads one
+    element.
     """
 
     part: str
-    width: int = 0
-    share: int = 1
+    vector_bytes: int = 0
+    warps_per_leaf: int = 1
     warps: int = 8
-    ctas: int = 1
+    cluster: int = 1
     dtype: str = "sum"
     min_arch: str = "sm_80"
     contract: Contract = reduction_order.ROWS
@@ -141,28 +142,40 @@ class ColumnsSpec(KernelSpec):
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "dtype": "the formula and its dtypes, by name",
-        "part": "what of a column it does",
-        "width": "bytes of the widest input that a thread reads at a time; 0: an element",
-        "share": "warps that share a leaf",
+        "dtype": "name of the formula and its dtypes",
+        "part": "step of a column's computation",
+        "vector_bytes": "bytes of the widest input that a thread loads at a time (0: an element)",
+        "warps_per_leaf": "warps that share a leaf",
         "warps": "warps of a CTA",
-        "ctas": "CTAs of a cluster, which has columns",
+        "cluster": "CTAs of a cluster, which divide the leaves of their columns",
     }
 
     def __post_init__(self) -> None:
         name = type(self).__name__
         check(self.part in PARTS, name, "part", self.part, PARTS)
-        check(self.width in (0, 4, 8, 16), name, "width", self.width, (0, 4, 8, 16))
-        check(self.warps % self.share == 0, name, "warps, shares", self.warps, self.share)
-        check(WARP % self.share == 0, name, "lanes, shares", WARP, self.share)
+        check(
+            self.vector_bytes in (0, 4, 8, 16),
+            name,
+            "vector_bytes",
+            self.vector_bytes,
+            (0, 4, 8, 16),
+        )
+        check(
+            self.warps % self.warps_per_leaf == 0,
+            name,
+            "warps, shares",
+            self.warps,
+            self.warps_per_leaf,
+        )
+        check(WARP % self.warps_per_leaf == 0, name, "lanes, shares", WARP, self.warps_per_leaf)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
-        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs", self.ctas, self.part)
-        alone = self.ctas == 1 or self.warps == self.share
-        check(alone, name, "warps of a cluster's CTAs, shares", self.warps, self.share)
+        check((self.part == "cluster") == (self.cluster > 1), name, "CTAs", self.cluster, self.part)
+        alone = self.cluster == 1 or self.warps == self.warps_per_leaf
+        check(alone, name, "warps of a cluster's CTAs, shares", self.warps, self.warps_per_leaf)
 
     @property
     def label(self) -> str:
-        return f"{self.part}_{self.dtype}_{self.width}x{self.share}"
+        return f"{self.part}_{self.dtype}_{self.vector_bytes}x{self.warps_per_leaf}"
 
     @property
     def threads(self) -> int:
@@ -171,7 +184,7 @@ class ColumnsSpec(KernelSpec):
     @property
     def resident(self) -> int:
         """Resident CTAs per SM, the second argument of ``__launch_bounds__``."""
-        lanes = WARP // self.share  # of the contract, one after the other in a warp
+        lanes = WARP // self.warps_per_leaf  # of the contract, one after the other in a warp
         held = state(self.formula) // 4 * self.columns * (lanes.bit_length() + 1)
         return 1 if self.threads > 256 or held > 48 else 2
 
@@ -183,13 +196,13 @@ class ColumnsSpec(KernelSpec):
     @property
     def columns(self) -> int:
         """Neighbouring columns of a thread."""
-        return max(self.width // item(self.formula), 1)
+        return max(self.vector_bytes // item(self.formula), 1)
 
     @property
-    def ahead(self) -> int:
+    def prefetch(self) -> int:
         """Groups of rows that a thread loads before it adds them, as many as its registers hold."""
         held = self.columns * len(reductions(self.formula)) * len(self.elements)
-        if self.share == WARP:  # a warp has few groups of rows
+        if self.warps_per_leaf == WARP:  # a warp has few groups of rows
             return 4 if held <= 2 else 1
         return 2 if held <= 8 else 1
 
@@ -277,14 +290,18 @@ class ColumnsSpec(KernelSpec):
     @property
     def tiles(self) -> Expr:
         """Column tiles of a matrix; a CTA has one."""
-        tile = WARP * (self.warps // self.share)
-        return ceil_div(INNER * ITEM, self.width * tile) if self.width else ceil_div(INNER, tile)
+        tile = WARP * (self.warps // self.warps_per_leaf)
+        return (
+            ceil_div(INNER * ITEM, self.vector_bytes * tile)
+            if self.vector_bytes
+            else ceil_div(INNER, tile)
+        )
 
     @property
     def grid(self) -> Expr:
         if self.part == "join":
             return ceil_div(OUTER * INNER, WARP)
-        return OUTER * self.tiles * (LEAVES if self.part == "leaves" else self.ctas)
+        return OUTER * self.tiles * (LEAVES if self.part == "leaves" else self.cluster)
 
     @property
     def cost(self) -> KernelCost:
@@ -293,9 +310,11 @@ class ColumnsSpec(KernelSpec):
             step = Phase("fma", ceil_div(LEAVES, 8), NOTHING)
             loads = OUTER * INNER * LEAVES * STATE
             return KernelCost(slots, self.grid, (step,), loads, loads, NOTHING)
-        lanes = minimum(reduction_order.LANES // self.share, ceil_div(N, reduction_order.GROUP))
+        lanes = minimum(
+            reduction_order.LANES // self.warps_per_leaf, ceil_div(N, reduction_order.GROUP)
+        )
         groups = reduction_order.LEAF // (
-            reduction_order.LANES * reduction_order.GROUP * self.ahead
+            reduction_order.LANES * reduction_order.GROUP * self.prefetch
         )
         passes = lanes * minimum(groups, ceil_div(N, reduction_order.LEAF // groups))
         rows, stores = (
@@ -304,7 +323,9 @@ class ColumnsSpec(KernelSpec):
         )
         if self.part == "whole":
             passes, rows = passes * LEAVES, N
-        tile = ceil_div(WARP * (self.warps // self.share) * max(self.width, 1), ITEM)
+        tile = ceil_div(
+            WARP * (self.warps // self.warps_per_leaf) * max(self.vector_bytes, 1), ITEM
+        )
         loads = OUTER * N * INNER * READ
         return KernelCost(
             slots, self.grid, (Phase("fma", passes, rows * tile),), loads, loads, stores
@@ -316,13 +337,14 @@ class ColumnsSpec(KernelSpec):
         if self.part in ("leaves", "join"):
             found += [LEAVES >= 1, self.scratch["partial"] <= WORKSPACE_MAX]
         if self.part == "cluster":
-            found += [LEAVES >= 1, LEAVES <= self.ctas]
-        if self.width and self.part != "join":
-            found += [ALIGN >= self.width, ITEM <= self.width]
-        if self.share > 1:
-            sums = WARP * (self.warps + (self.ctas if self.ctas > 1 else 0))
+            found += [LEAVES >= 1, LEAVES <= self.cluster]
+        if self.vector_bytes and self.part != "join":
+            found += [ALIGN >= self.vector_bytes, ITEM <= self.vector_bytes]
+        if self.warps_per_leaf > 1:
+            sums = WARP * (self.warps + (self.cluster if self.cluster > 1 else 0))
             found.append(
-                STATE * (sums * max(self.width, 1)) <= (ITEM if self.width else 1) * SHARED_MAX
+                STATE * (sums * max(self.vector_bytes, 1))
+                <= (ITEM if self.vector_bytes else 1) * SHARED_MAX
             )
         return all_of(found) if found else TRUE
 
@@ -353,7 +375,7 @@ class ColumnsSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"{self.dtype}; {self.part}: CTAs {self.grid} of {self.threads} threads",
             *(f"  {line}" for line in self.formula.text.splitlines()),
         )

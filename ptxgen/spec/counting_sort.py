@@ -63,16 +63,16 @@ class OrderSpec(KernelSpec):
     """A step with a vector of integers.
 
     ``part``: "block" (a CTA sorts a block of integers and their positions), "merge" (a thread finds
-    the rank of one integer among :data:`RUNS` runs of ``run`` integers each), "count" (a CTA counts
-    the integers equal to a bin, or up to it), "put" (a thread writes an element to the row that the
-    sorted indices name, if no later row goes there) or "place" (a thread writes an integer to the
-    position that a permutation names). ``final``: whether this is the last step of a sort.
+    the rank of one integer among :data:`RUNS` runs of ``run_length`` integers each), "count" (a CTA
+    counts the integers equal to a bin, or up to it), "put" (a thread writes an element to the row
+    that the sorted indices name, if no later row goes there) or "place" (a thread writes an integer
+    to the position that a permutation names). ``is_last``: whether this is the last step of a sort.
     ``dtype``: that of the integers; in "put" the size of the elements that move.
     """
 
     part: str
-    final: bool = True
-    run: int = 0
+    is_last: bool = True
+    run_length: int = 0
     dtype: str = "i64"
     min_arch: str = "sm_80"
     contract: Contract = COPY
@@ -85,9 +85,9 @@ class OrderSpec(KernelSpec):
     UP_TO: ClassVar[int] = UP_TO
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "which step",
-        "final": "whether it is the last of a sort",
-        "run": "integers of a run that is merged with others",
+        "part": "step of the sort",
+        "is_last": "whether this is the last step of a sort",
+        "run_length": "integers of a sorted run",
     }
 
     def __post_init__(self) -> None:
@@ -99,8 +99,8 @@ class OrderSpec(KernelSpec):
 
     @property
     def label(self) -> str:
-        run = f"_{self.run}" if self.run else ""
-        return f"{self.part}_{self.dtype}{run}{'' if self.final else '_between'}"
+        run = f"_{self.run_length}" if self.run_length else ""
+        return f"{self.part}_{self.dtype}{run}{'' if self.is_last else '_between'}"
 
     @property
     def threads(self) -> int:
@@ -138,7 +138,7 @@ class OrderSpec(KernelSpec):
             return Abi((keys, places, source, y, *sizes))
         sorted_by = (
             ptr("y", f"{self.element}*"),
-            ptr("at", "long long*" if self.final else "unsigned*"),
+            ptr("at", "long long*" if self.is_last else "unsigned*"),
         )
         if self.part == "block":
             return Abi((x, *sorted_by, count))
@@ -151,7 +151,7 @@ class OrderSpec(KernelSpec):
         found: dict[str, Expr] = {}
         if self.part == "merge":
             found |= {"runs": COUNT * size, "from": COUNT * 4}
-        if self.part in ("block", "merge") and not self.final:
+        if self.part in ("block", "merge") and not self.is_last:
             found |= {"y": COUNT * size, "at": COUNT * 4}
         return found
 
@@ -177,7 +177,7 @@ class OrderSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"{self.part}: CTAs {self.grid} of {self.threads} threads",
         )
 
@@ -186,7 +186,7 @@ class OrderSpec(KernelSpec):
 class RunsSpec(OrderSpec):
     """A step of a sort before the last; it leaves 32-bit positions in scratch memory."""
 
-    final: bool = False
+    is_last: bool = False
 
     family: ClassVar[str] = "counting_sort_runs"
     prepares: ClassVar[bool] = True

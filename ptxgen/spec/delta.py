@@ -55,16 +55,17 @@ LISTED = 128
 
 @dataclass(frozen=True)
 class Form:
-    """Variant of a kernel. ``delta``: the delta rule, else the same recurrence without it (SSD);
-    ``groups``: groups of :data:`ptxgen.numerics.delta.GROUP` rows of a state, one a lane.
+    """Variant of a kernel. ``delta_rule``: the delta rule, else the same recurrence without it
+    (SSD); ``row_groups``: groups of :data:`ptxgen.numerics.delta.GROUP` rows of a state, one a
+    lane.
     """
 
     dtype: str
-    delta: bool
-    groups: int
+    delta_rule: bool
+    row_groups: int
 
     def __str__(self) -> str:
-        return f"{'rule' if self.delta else 'ssd'}_{self.dtype}_{self.groups * numerics.GROUP}"
+        return f"{'rule' if self.delta_rule else 'ssd'}_{self.dtype}_{self.row_groups * numerics.GROUP}"
 
 
 def strides(names: Iterable[str]) -> tuple[Param, ...]:
@@ -78,13 +79,13 @@ class DeltaSpec(KernelSpec):
     """A kernel that walks over the tokens of a head and keeps its state in registers.
 
     A CTA has some columns of the state. A thread has :data:`ptxgen.numerics.delta.GROUP` rows of
-    ``cols`` columns. There are as many threads as rows, so that each thread loads one row's number
-    of a token (its query, its key) to shared memory.
+    ``columns_per_thread`` columns. There are as many threads as rows, so that each thread loads one
+    row's number of a token (its query, its key) to shared memory.
     """
 
-    cols: int
-    delta: bool = True
-    groups: int = numerics.groups(LISTED)
+    columns_per_thread: int
+    delta_rule: bool = True
+    row_groups: int = numerics.groups(LISTED)
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = numerics.DELTA
@@ -98,23 +99,23 @@ class DeltaSpec(KernelSpec):
     BETA_F32: ClassVar[int] = BETA_F32
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "cols": "columns of a thread",
-        "delta": "whether states answer for a key before it is written",
-        "groups": "of 16 rows, a lane each",
+        "columns_per_thread": "columns a thread",
+        "delta_rule": "whether the delta rule subtracts the state's answer from each value",
+        "row_groups": "groups of 16 rows of the state; one lane has one group",
     }
 
     def __post_init__(self) -> None:
-        self.check_choices(dtype=DTYPES, min_arch=[*ARCHITECTURES], cols=(1, 2, 4))
-        self.check_choices(groups=(2, 4, 8, 16))
+        self.check_choices(dtype=DTYPES, min_arch=[*ARCHITECTURES], columns_per_thread=(1, 2, 4))
+        self.check_choices(row_groups=(2, 4, 8, 16))
 
     def of(self, dtype: Hashable) -> DeltaSpec:
-        form = Form(dtype, True, self.groups) if isinstance(dtype, str) else cast(Form, dtype)
+        form = Form(dtype, True, self.row_groups) if isinstance(dtype, str) else cast(Form, dtype)
         return replace(self, **asdict(form))
 
     @property
     def form(self) -> Form:
         """Variant that the kernel is compiled for."""
-        return Form(self.dtype, self.delta, self.groups)
+        return Form(self.dtype, self.delta_rule, self.row_groups)
 
     @property
     def label(self) -> str:
@@ -122,12 +123,12 @@ class DeltaSpec(KernelSpec):
 
     @property
     def threads(self) -> int:
-        return self.groups * numerics.GROUP
+        return self.row_groups * numerics.GROUP
 
     @property
     def across(self) -> int:
         """Columns of the state that a warp has."""
-        return WARP // self.groups * self.cols
+        return WARP // self.row_groups * self.columns_per_thread
 
     @property
     def width(self) -> int:
@@ -137,7 +138,7 @@ class DeltaSpec(KernelSpec):
     @property
     def stage(self) -> int:
         """Tokens of a stage in shared memory."""
-        return STAGE if self.groups <= STAGE else STAGE // 2
+        return STAGE if self.row_groups <= STAGE else STAGE // 2
 
     @property
     def shared_bytes(self) -> int:
@@ -166,14 +167,14 @@ class DeltaSpec(KernelSpec):
     @property
     def also(self) -> tuple[str, ...]:
         """Optional input arrays, in f32."""
-        return ("state_in",) if self.delta else ("skip", "state_in")
+        return ("state_in",) if self.delta_rule else ("skip", "state_in")
 
     @property
     def written(self) -> tuple[str, ...]:
         """Optional output arrays: the last state, and the values that the delta rule writes to
         states.
         """
-        return ("state_out", "w") if self.delta else ("state_out",)
+        return ("state_out", "w") if self.delta_rule else ("state_out",)
 
     @property
     def brought(self) -> tuple[Param, ...]:
@@ -206,7 +207,7 @@ class DeltaSpec(KernelSpec):
         return self.grid <= GRID_MAX
 
     def roofline(self, dtype: Hashable) -> Roofline:
-        each = self.groups * numerics.GROUP * (4 if self.delta else 3)
+        each = self.row_groups * numerics.GROUP * (4 if self.delta_rule else 3)
         return Roofline(TOKENS * PAIRS * COLS * each)
 
     @property
@@ -223,8 +224,8 @@ class DeltaSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
-            f"{self.form}: {self.width} columns of a head, {self.cols} of a thread; "
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.form}: {self.width} columns of a head, {self.columns_per_thread} of a thread; "
             f"stages of {self.stage} tokens; CTAs {self.grid}",
         )
 
@@ -241,17 +242,20 @@ class DeltaGradSpec(DeltaSpec):
     one part of the contract's sums.
     """
 
-    cols: int = numerics.QUAD
+    columns_per_thread: int = numerics.QUAD
     part: str = "descend"
     contract: Contract = numerics.DELTA_GRAD
 
     family: ClassVar[str] = "delta_grad"
     template: ClassVar[str] = "delta/gradient.cu.j2"
-    meanings: ClassVar[Mapping[str, str]] = {**DeltaSpec.meanings, "part": "which walk it is"}
+    meanings: ClassVar[Mapping[str, str]] = {
+        **DeltaSpec.meanings,
+        "part": "direction of the pass over tokens",
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_choices(part=PARTS, cols=(numerics.QUAD,))
+        self.check_choices(part=PARTS, columns_per_thread=(numerics.QUAD,))
 
     @property
     def label(self) -> str:
@@ -272,9 +276,9 @@ class DeltaGradSpec(DeltaSpec):
 
     @property
     def values(self) -> Mapping[str, str]:
-        found = {"dout": self.dtype, "w": "f32" if self.delta else self.dtype}
+        found = {"dout": self.dtype, "w": "f32" if self.delta_rule else self.dtype}
         return MappingProxyType(
-            found | ({"dd": "f32"} if self.delta and not self.backwards else {})
+            found | ({"dd": "f32"} if self.delta_rule and not self.backwards else {})
         )
 
     @property
@@ -282,7 +286,7 @@ class DeltaGradSpec(DeltaSpec):
         """Steps of the butterfly sum across lanes: shuffle distance, and sums that a lane keeps
         after it.
         """
-        lanes = (self.groups << i for i in range(5) if self.groups << i < WARP)
+        lanes = (self.row_groups << i for i in range(5) if self.row_groups << i < WARP)
         return tuple((o, numerics.GROUP >> (i + 1)) for i, o in enumerate(lanes))
 
     @property
@@ -290,7 +294,7 @@ class DeltaGradSpec(DeltaSpec):
         """Output arrays that are sums over columns; a CTA writes one part of each."""
         if self.backwards:
             return ("dk",)
-        return ("dq", "dk") if self.delta else ("dq",)
+        return ("dq", "dk") if self.delta_rule else ("dq",)
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -310,6 +314,6 @@ class DeltaGradSpec(DeltaSpec):
         )
 
     def roofline(self, dtype: Hashable) -> Roofline:
-        each = self.groups * numerics.GROUP * (4 if self.backwards else 3)
-        each += self.groups * numerics.GROUP if self.delta else 0
+        each = self.row_groups * numerics.GROUP * (4 if self.backwards else 3)
+        each += self.row_groups * numerics.GROUP if self.delta_rule else 0
         return Roofline(TOKENS * PAIRS * COLS * each)

@@ -77,7 +77,7 @@ class DepthwiseSpec(KernelSpec):
     """
 
     threads: int = 256
-    ctas: int = 4
+    ctas_per_sm: int = 4
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = FMA
@@ -91,11 +91,11 @@ class DepthwiseSpec(KernelSpec):
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
         "threads": "threads of a CTA",
-        "ctas": "CTAs of an SM that there are registers for, at least",
+        "ctas_per_sm": "least number of CTAs that fit an SM's registers",
     }
 
     def __post_init__(self) -> None:
-        self.check_counts("threads", "ctas")
+        self.check_counts("threads", "ctas_per_sm")
         self.check_threads()
         self.check_choices(dtype=TIERS["tc"])
         check(self.threads % 64 == 0, self.name, "threads", self.threads, "a multiple of 64")
@@ -148,6 +148,6 @@ class DepthwiseSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"requires {self.requires}",
         )

@@ -31,9 +31,9 @@ VECTOR = 16
 
 @dataclass(frozen=True)
 class TensorCores:
-    """Tensor cores: ``mma.sync`` with 16 x 8 outputs and ``depth`` k's."""
+    """Tensor cores: ``mma.sync`` with 16 x 8 outputs and ``mma_k`` k's."""
 
-    depth: int
+    mma_k: int
 
     macros: ClassVar[str] = "f64/unit/mma.cuh.j2"
     words: ClassVar[str] = "tensor cores"
@@ -45,12 +45,12 @@ class TensorCores:
 
     def fetched(self, rows: int, columns: int) -> int:
         """Returns the numbers that a thread fetches at once for ``rows`` x ``columns`` outputs."""
-        return (rows + columns // 2) * self.depth // 4
+        return (rows + columns // 2) * self.mma_k // 4
 
     @property
     def opcode(self) -> str:
         """PTX opcode of the multiplication."""
-        return f"mma.sync.aligned.m16n8k{self.depth}.row.col.f64.f64.f64.f64"
+        return f"mma.sync.aligned.m16n8k{self.mma_k}.row.col.f64.f64.f64.f64"
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class F64Spec(StagedSpec):
     partial sums; a reduce kernel adds them).
 
     ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit indices.
-    ``depth``: k's of an instruction of the tensor cores (4, 8 or 16; FMA units: 1), for which
-    operands are fetched into registers together; ``ahead``: how many of them are fetched ahead.
+    ``mma_k``: k's of an instruction of the tensor cores (4, 8 or 16; FMA units: 1), for which
+    operands are fetched into registers together; ``prefetch``: how many of them are fetched ahead.
     ``ctas_per_sm``: CTAs that share an SM, which bounds the registers.
     ``raster``: tile rows that share columns in L2.
     """
@@ -123,8 +123,8 @@ class F64Spec(StagedSpec):
     split: str = "none"
     cluster: int = 1
     persistent: bool = False
-    depth: int = 8
-    ahead: int = 1
+    mma_k: int = 8
+    prefetch: int = 1
     ctas_per_sm: int = 1
     raster: int = 8
     contract: Contract = FMA64
@@ -150,10 +150,10 @@ class F64Spec(StagedSpec):
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         self.check_divides("16 divides bk", 16, self.bk)
         depths = self.arithmetic.depths
-        check(self.depth in depths, name, "depth", self.depth, depths)
-        check(0 <= self.ahead <= 3, name, "ahead", self.ahead, "0 .. 3")
+        check(self.mma_k in depths, name, "mma_k", self.mma_k, depths)
+        check(0 <= self.prefetch <= 3, name, "prefetch", self.prefetch, "0 .. 3")
         self.check_divides(
-            "k's that fit into registers divide bk", self.depth * self.buffers, self.bk
+            "k's that fit into registers divide bk", self.mma_k * self.buffers, self.bk
         )
         self.check_tiles(*self.arithmetic.tile)
         clustered = self.split == "cluster"
@@ -189,7 +189,7 @@ class F64Spec(StagedSpec):
     def arithmetic(self) -> TensorCores | FmaUnits:
         """Unit that multiplies, and its shapes."""
         lanes = (self.lanes_m, self.lanes_n)
-        return TensorCores(self.depth) if self.unit == "mma" else FmaUnits(lanes)
+        return TensorCores(self.mma_k) if self.unit == "mma" else FmaUnits(lanes)
 
     @property
     def threads(self) -> int:
@@ -212,8 +212,8 @@ class F64Spec(StagedSpec):
 
     @property
     def buffers(self) -> int:
-        """Register buffers for fetched fragments: a power of two above ``ahead``."""
-        return 1 << self.ahead.bit_length()
+        """Register buffers for fetched fragments: a power of two above ``prefetch``."""
+        return 1 << self.prefetch.bit_length()
 
     def side(self, x: str) -> F64Side:
         """Returns the tile of operand "a" or "b"."""
@@ -283,13 +283,13 @@ class F64ReduceSpec(SumsSpec):
     """A kernel that adds the f64 partial sums of a split reduction, one output a thread."""
 
     cta_threads: int = 128
-    batch: int = 8
+    chunks_in_flight: int = 8
     contract: Contract = FMA64
 
     template: ClassVar[str] = "f64/reduce.cu.j2"
     dtype: ClassVar[str] = "f64"
     min_arch: ClassVar[str] = "sm_80"
-    outputs: ClassVar[int] = 1
+    outputs_per_thread: ClassVar[int] = 1
 
     @property
     def label(self) -> str:
@@ -298,4 +298,4 @@ class F64ReduceSpec(SumsSpec):
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         last = "blockIdx.x * THREADS + threadIdx.x"
-        return self.bounds("next + BATCH", self.batch, last, self.grid * self.threads)
+        return self.bounds("next + BATCH", self.chunks_in_flight, last, self.grid * self.threads)

@@ -90,12 +90,12 @@ def gather_lanes(rows: int, units: int) -> int:
 
 @dataclass(frozen=True)
 class GatherSpec(KernelSpec):
-    """A gather: it copies rows ``width`` bytes at a time, and loads ``turns`` pieces before it
-    stores.
+    """A gather: it copies rows ``vector_bytes`` bytes at a time, and loads ``vectors_per_thread``
+    pieces before it stores.
     """
 
-    width: int
-    turns: int = AHEAD
+    vector_bytes: int
+    vectors_per_thread: int = AHEAD
     dtype: str = "any"
     min_arch: str = "sm_80"
     contract: Contract = COPY
@@ -107,18 +107,24 @@ class GatherSpec(KernelSpec):
     INDEX_64: ClassVar[int] = INDEX_64
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "width": "bytes that a thread moves at a time",
-        "turns": "how many of them it reads before it writes",
+        "vector_bytes": "bytes that a thread copies at a time",
+        "vectors_per_thread": "vectors that a thread loads before it stores",
     }
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        check(self.width in (1, 2, 4, 16), name, "width", self.width, (1, 2, 4, 16))
+        check(
+            self.vector_bytes in (1, 2, 4, 16),
+            name,
+            "vector_bytes",
+            self.vector_bytes,
+            (1, 2, 4, 16),
+        )
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
     def label(self) -> str:
-        return f"{self.width}x{self.turns}"
+        return f"{self.vector_bytes}x{self.vectors_per_thread}"
 
     @property
     def abi(self) -> Abi:
@@ -140,28 +146,28 @@ class GatherSpec(KernelSpec):
 
     @property
     def requires(self) -> Expr:
-        return ALIGN >= self.width if self.width > ALIGNMENT.low else TRUE
+        return ALIGN >= self.vector_bytes if self.vector_bytes > ALIGNMENT.low else TRUE
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        kind = "v4.u32" if self.width == 16 else f"u{8 * self.width}"
+        kind = "v4.u32" if self.vector_bytes == 16 else f"u{8 * self.vector_bytes}"
         return (*super().expects, Expect(f"ld.global.cg.{kind}"))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        units = ceil_div(BYTES, self.width)
-        return (("at + TURNS * lanes", units + self.turns * LANES, INDEX_MAX),)
+        units = ceil_div(BYTES, self.vector_bytes)
+        return (("at + TURNS * lanes", units + self.vectors_per_thread * LANES, INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
-            f"{self.width} bytes at a time, {self.turns} ahead; CTAs {self.grid}",
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.vector_bytes} bytes at a time, {self.vectors_per_thread} ahead; CTAs {self.grid}",
         )
 
 
 BLOCK = 4096
 """Keys that one CTA sorts."""
-OWNED = 16, 256
+CTA_ROWS = 16, 256
 """Rows of the result that a CTA owns; the second for rows of at most 32 elements."""
 SHARED = 256
 """Keys that a CTA scans for rows with so many contributions that all its warps share them."""
@@ -182,7 +188,7 @@ SCATTERS = Space(
     ),
     within=all_of(
         (
-            (ceil_div(ROWS, OWNED[0]) + SHARES) * ceil_div(INNER, WARP) <= GRID_MAX,
+            (ceil_div(ROWS, CTA_ROWS[0]) + SHARES) * ceil_div(INNER, WARP) <= GRID_MAX,
             var("LEAVES") * INNER <= WORKSPACE_MAX // 16,
         )
     ),
@@ -199,18 +205,18 @@ class ScatterSpec(KernelSpec):
     """A step of a scatter.
 
     ``part``: "sort" (a CTA sorts a block of indices with their positions), "merge" (a thread finds
-    the rank of one key among :data:`RUNS` runs of ``run`` keys each), "leaves" (CTAs add the leaves
-    of rows that have several) or "sum" (CTAs finish rows: a row with few contributions in the CTA
-    that owns it, a row with many in the CTA that has its keys). ``width``: bytes of a row that a
-    thread reads at a time; 0: an element. ``owned``: one of :data:`OWNED`. ``old``: whether the
-    kernel adds to the result's old values.
+    the rank of one key among :data:`RUNS` runs of ``run_length`` keys each), "leaves" (CTAs add the
+    leaves of rows that have several) or "sum" (CTAs finish rows: a row with few contributions in
+    the CTA that owns it, a row with many in the CTA that has its keys). ``vector_bytes``: bytes of
+    a row that a thread reads at a time; 0: an element. ``rows_per_cta``: one of :data:`CTA_ROWS`.
+    ``accumulate``: whether the kernel adds to the result's old values.
     """
 
     part: str
-    width: int = 0
-    old: bool = False
-    owned: int = OWNED[0]
-    run: int = 0
+    vector_bytes: int = 0
+    accumulate: bool = False
+    rows_per_cta: int = CTA_ROWS[0]
+    run_length: int = 0
     dtype: str = "keys"
     min_arch: str = "sm_80"
     contract: Contract = SCATTER
@@ -220,11 +226,11 @@ class ScatterSpec(KernelSpec):
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "which step",
-        "width": "bytes that a thread reads at a time; 0: an element",
-        "old": "whether it adds to what was there",
-        "owned": "rows that a CTA adds to",
-        "run": "keys of a run that is merged with others",
+        "part": "step of the sort",
+        "vector_bytes": "bytes that a thread loads at a time (0: an element)",
+        "accumulate": "whether sums are added to the old values",
+        "rows_per_cta": "result rows a CTA",
+        "run_length": "keys of a sorted run",
     }
     BLOCK: ClassVar[int] = BLOCK
     SHARED: ClassVar[int] = SHARED
@@ -235,8 +241,8 @@ class ScatterSpec(KernelSpec):
     def __post_init__(self) -> None:
         name = type(self).__name__
         check(self.part in PARTS, name, "part", self.part, PARTS)
-        check(self.width in (0, 16), name, "width", self.width, (0, 16))
-        check(self.owned in OWNED, name, "owned", self.owned, OWNED)
+        check(self.vector_bytes in (0, 16), name, "vector_bytes", self.vector_bytes, (0, 16))
+        check(self.rows_per_cta in CTA_ROWS, name, "rows_per_cta", self.rows_per_cta, CTA_ROWS)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     def of(self, dtype: Hashable) -> ScatterSpec:
@@ -245,8 +251,8 @@ class ScatterSpec(KernelSpec):
     @property
     def label(self) -> str:
         if self.part in ("leaves", "sum"):
-            return f"{self.part}_{self.dtype}_{self.width}"
-        return f"{self.part}_{self.run}" if self.run else self.part
+            return f"{self.part}_{self.dtype}_{self.vector_bytes}"
+        return f"{self.part}_{self.run_length}" if self.run_length else self.part
 
     @property
     def threads(self) -> int:
@@ -261,7 +267,7 @@ class ScatterSpec(KernelSpec):
     def columns(self) -> int:
         """Neighbouring columns of a thread."""
         size = ITEMSIZE[self.dtype]
-        return max(self.width // size, 1)
+        return max(self.vector_bytes // size, 1)
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -297,14 +303,14 @@ class ScatterSpec(KernelSpec):
         sizes = tuple(Param(n, "u32") for n in ("rows", "inner", "count"))
         if self.part == "leaves":
             return Abi((*read, ptr("sums", f"{c}*"), Param("ldy", "i64"), *sizes))
-        old = (ptr("old", f"const {element}*"),) if self.old else ()
+        old = (ptr("old", f"const {element}*"),) if self.accumulate else ()
         pointers = (
             *read,
             ptr("sums", f"const {c}* __restrict__"),
             *old,
             ptr("out", f"{element}*"),
         )
-        pitches = (Param("ldy", "i64"), *((Param("ldo", "i64"),) if self.old else ()))
+        pitches = (Param("ldy", "i64"), *((Param("ldo", "i64"),) if self.accumulate else ()))
         return Abi((*pointers, *pitches, *sizes))
 
     @property
@@ -320,21 +326,21 @@ class ScatterSpec(KernelSpec):
             return maximum(ceil_div(COUNT, BLOCK), const(1))
         if self.part == "merge":
             return maximum(ceil_div(COUNT, self.threads), const(1))
-        unit = WARP * self.width if self.width else WARP
-        wide = INNER * ITEM if self.width else INNER
+        unit = WARP * self.vector_bytes if self.vector_bytes else WARP
+        wide = INNER * ITEM if self.vector_bytes else INNER
         tiles = ceil_div(wide, unit)
         if self.part == "leaves":
             return LEAVES * 2 * tiles
-        return SHARES * tiles + ceil_div(ROWS, self.owned) * ceil_div(wide, unit * TURNS)
+        return SHARES * tiles + ceil_div(ROWS, self.rows_per_cta) * ceil_div(wide, unit * TURNS)
 
     @property
     def requires(self) -> Expr:
         found = [] if self.part == "sum" else [self.grid <= GRID_MAX]  # SCATTERS bounds sums
-        if self.width:
-            found.append(ALIGN >= self.width)
+        if self.vector_bytes:
+            found.append(ALIGN >= self.vector_bytes)
         if self.part == "sum":
             found.append(COUNT <= SORTED)
-        if self.owned > OWNED[0]:
+        if self.rows_per_cta > CTA_ROWS[0]:
             found.append(INNER <= WARP)
         return all_of(found)
 
@@ -342,7 +348,7 @@ class ScatterSpec(KernelSpec):
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         if self.part == "sum":
             return (
-                ("v + OWNED", ROWS + self.owned, INDEX_MAX),
+                ("v + OWNED", ROWS + self.rows_per_cta, INDEX_MAX),
                 ("span + TURNS * TILE", INNER + WARP * 16 * TURNS, INDEX_MAX),
             )
         if self.part == "leaves":
@@ -351,7 +357,7 @@ class ScatterSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"{self.part}: CTAs {self.grid} of {self.threads} threads",
         )
 

@@ -41,7 +41,7 @@ from ptxgen.spec.wgmma import WgmmaSpec
 GROUPS = var("GROUPS")
 TABLE_BYTES = 8 * (GROUPS_MAX + 1)
 """Shared memory of the group table, in bytes: the end of each group's rows, and of its tiles."""
-OVER = ("rows", "sums")
+GROUPINGS = ("rows", "sums")
 """Dimension that the groups divide: rows of A and of the result ("rows"), or the reduction
 ("sums"), where each group has a result matrix of its own."""
 
@@ -55,24 +55,30 @@ def space(plan: Plan) -> Space:
 class GroupedSpec(GemmSpec):
     """Base of the grouped GEMM kernels: persistent CTAs walk over the tiles of all groups.
 
-    ``over``: see :data:`OVER`. Rows that belong to no group are treated as one more group, whose
-    result is zeros.
+    ``grouped_by``: see :data:`GROUPINGS`. Rows that belong to no group are treated as one more
+    group, whose result is zeros.
     """
 
-    over: str
+    grouped_by: str
 
     legible: ClassVar[bool] = False  # the texts of the other families show the same code
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
-        "over": "what groups cut: rows of the result, or sums, of which each group has a result",
+        "grouped_by": "dimension that groups divide: rows of the result, or sums (one result a group)",
     }
 
     def check_grouped(self) -> None:
         """Raises SpecError for splits that grouped kernels do not support."""
-        self.check_choices(over=OVER)
+        self.check_choices(grouped_by=GROUPINGS)
         whole = self.split in ("none", "serial", "slices")
         check(whole, self.name, "split", self.split, "none, serial or slices")
-        check(self.over == "rows" or self.split == "none", self.name, "over", self.over, self.split)
+        check(
+            self.grouped_by == "rows" or self.split == "none",
+            self.name,
+            "grouped_by",
+            self.grouped_by,
+            self.split,
+        )
 
     @property
     def batched(self) -> bool:
@@ -89,7 +95,7 @@ class GroupedSpec(GemmSpec):
         row.
         """
         wide = ceil_div(N, self.bn)
-        if self.over == "sums":
+        if self.grouped_by == "sums":
             return ceil_div(M, self.bm) * wide * GROUPS
         return (M // self.bm + minimum(GROUPS + 1, M)) * wide
 
@@ -100,14 +106,18 @@ class GroupedSpec(GemmSpec):
         return (
             ptr("x", f"const {element}*"),
             ptr("w", f"const {element}*"),
-            *((ptr("biases", f"const {beside}*", optional=True),) if self.over == "rows" else ()),
+            *(
+                (ptr("biases", f"const {beside}*", optional=True),)
+                if self.grouped_by == "rows"
+                else ()
+            ),
             ptr("offsets", "const int*"),
             ptr("y", f"{beside}*"),
         )
 
     @cached_property
     def abi(self) -> Abi:
-        apart = "batch_b" if self.over == "rows" else "batch_c"
+        apart = "batch_b" if self.grouped_by == "rows" else "batch_c"
         return Abi(
             (
                 *self.operands,
@@ -137,7 +147,7 @@ class GroupedSpec(GemmSpec):
         """Rows of a tile in the group table, which counts tile rows; 1 where groups divide the
         reduction.
         """
-        return self.bm if self.over == "rows" else 1
+        return self.bm if self.grouped_by == "rows" else 1
 
 
 class GroupedStagedSpec(GroupedSpec):
@@ -156,32 +166,32 @@ class GroupedStagedSpec(GroupedSpec):
 
 @dataclass(frozen=True)
 class GroupedMmaSpec(GroupedStagedSpec, MmaSpec):
-    """A grouped kernel of the mma family. ``over``: see :data:`OVER`."""
+    """A grouped kernel of the mma family. ``grouped_by``: see :data:`GROUPINGS`."""
 
-    over: str = "rows"
+    grouped_by: str = "rows"
 
     family: ClassVar[str] = "grouped_mma"
 
 
 @dataclass(frozen=True)
 class GroupedSimtSpec(GroupedStagedSpec, SimtSpec):
-    """A grouped kernel of the simt family. ``over``: see :data:`OVER`."""
+    """A grouped kernel of the simt family. ``grouped_by``: see :data:`GROUPINGS`."""
 
-    over: str = "rows"
+    grouped_by: str = "rows"
 
     family: ClassVar[str] = "grouped_simt"
 
 
 @dataclass(frozen=True)
 class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
-    """A grouped kernel of the wgmma family. ``over``: see :data:`OVER`.
+    """A grouped kernel of the wgmma family. ``grouped_by``: see :data:`GROUPINGS`.
 
     A tile of rows that belong to no group is multiplied as well: its boxes are outside the tensor
     map, so they are zeros. In "sums" the last stage of a group is masked in shared memory: rows of
     the next group become zeros.
     """
 
-    over: str = "rows"
+    grouped_by: str = "rows"
 
     family: ClassVar[str] = "grouped_wgmma"
     meanings: ClassVar[Mapping[str, str]] = GroupedSpec.meanings
@@ -192,17 +202,17 @@ class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
 
     @property
     def schedule(self) -> Schedule:
-        return Groups(self.over)
+        return Groups(self.grouped_by)
 
     @property
     def store(self) -> Store:
-        return Rows("sums" if self.over == "sums" else "groups")
+        return Rows("sums" if self.grouped_by == "sums" else "groups")
 
     @property
     def maps(self) -> tuple[Param, ...]:
         """Tensor maps of A (one matrix) and of B (one matrix for each group)."""
         item, one = ITEMSIZE[self.dtype], const(1)
-        of_rows = self.over == "rows"
+        of_rows = self.grouped_by == "rows"
         size_a: tuple[Expr, ...] = (M, K) if self.layout[0] == "T" else (K, M)
         size_b: tuple[Expr, ...] = (K, N) if self.layout[1] == "T" else (N, K)
         apart, count = (var("BATCH_B"), GROUPS) if of_rows else (LDB, one)

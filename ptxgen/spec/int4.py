@@ -66,11 +66,11 @@ def _power(x: int) -> bool:
 
 @dataclass(frozen=True)
 class OrderedSide(Side):
-    """A tile whose rows are permuted: place p holds row ``order`` (a C++ expression of ``place``),
-    so that the 8 rows of an ldmatrix matrix are neighbours.
+    """A tile whose rows are permuted: place p holds row ``row_order`` (a C++ expression of
+    ``place``), so that the 8 rows of an ldmatrix matrix are neighbours.
     """
 
-    order: str
+    row_order: str
 
 
 class Elements(KernelSpec):
@@ -99,7 +99,7 @@ class ProductSpec(Elements):
 
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
-        "layout": "how B is stored: rcr is [N, K], rrr [K, N]",
+        "layout": "storage of B: rcr is [N, K], rrr is [K, N]",
     }
 
     if TYPE_CHECKING:
@@ -160,8 +160,8 @@ class Int4Spec(ProductSpec):
     ``cluster_k`` CTAs of a cluster share the stages of a tile, and then its outputs: each reads the
     others' partial sums from their shared memory.
 
-    ``ahead``: fragments are fetched from shared memory while the previous ones are multiplied, at
-    the cost of registers.
+    ``prefetch``: fragments are fetched from shared memory while the previous ones are multiplied,
+    at the cost of registers.
 
     ``widen``: a key of :data:`WIDENINGS`. Shifted operands make 256 times the sum, which limits the
     k's of a warp. ``copy``: a key of :data:`COPIES`. CTAs walk over the tiles if there are more
@@ -177,7 +177,7 @@ class Int4Spec(ProductSpec):
     stages: int
     warps_k: int = 1
     cluster_k: int = 1
-    ahead: bool = False
+    prefetch: bool = False
     copy: str = "vector"
     widen: str = "shift"
     ctas_per_sm: int = 1
@@ -189,11 +189,11 @@ class Int4Spec(ProductSpec):
     template: ClassVar[str] = "int4/gemm.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
         **ProductSpec.meanings,
-        "ahead": "whether words leave shared memory while those before them are multiplied",
-        "cluster_k": "CTAs of a cluster that share a tile's stages",
-        "copy": "how operands reach shared memory",
+        "prefetch": "whether fragments are loaded while the previous ones are multiplied",
+        "cluster_k": "CTAs of a cluster, which divide the stages of one tile",
+        "copy": "path of operands to shared memory",
         "warps_k": "warps that share the k's of a stage",
-        "widen": "how 4 bits become 8",
+        "widen": "conversion of 4-bit integers to 8 bits",
     }
 
     def __post_init__(self) -> None:

@@ -42,15 +42,15 @@ def pitch(k: Expr) -> Expr:
 class UnpackSpec(PreparingSpec, problems.Elements):
     """A kernel that unpacks ``x`` [M, K/2] into bytes: ``y`` [M, pitch].
 
-    Rows of ``x`` may be unaligned. A thread unpacks ``turns`` vectors of 16 elements. Bytes behind
-    the last vector of a row are not written. ``apart``: the even k's of every 32 come first, then
-    the odd ones.
+    Rows of ``x`` may be unaligned. A thread unpacks ``vectors_per_thread`` vectors of 16 elements.
+    Bytes behind the last vector of a row are not written. ``split_parity``: the even k's of every
+    32 come first, then the odd ones.
     """
 
     dtype: str = "s4"
-    apart: bool = False
+    split_parity: bool = False
     cta_threads: int = 256
-    turns: int = 4
+    vectors_per_thread: int = 4
     min_arch: str = "sm_90"
     contract: Contract = COPY
 
@@ -58,8 +58,8 @@ class UnpackSpec(PreparingSpec, problems.Elements):
     template: ClassVar[str] = "int4/unpack.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
         **PreparingSpec.meanings,
-        "apart": "whether even and odd k's are told apart",
-        "turns": "vectors of 16 elements that a thread brings",
+        "split_parity": "whether even k's are stored before odd k's",
+        "vectors_per_thread": "vectors of 16 elements a thread",
     }
 
     def __post_init__(self) -> None:
@@ -102,12 +102,12 @@ class UnpackSpec(PreparingSpec, problems.Elements):
     @property
     def unit(self) -> int:
         """Elements to whose multiple rows are written."""
-        return 32 if self.apart else 16
+        return 32 if self.split_parity else 16
 
     @property
     def grid(self) -> Expr:
         vectors = M * ceil_div(K, self.unit) * (self.unit // 16)
-        return ceil_div(vectors, self.threads * self.turns)
+        return ceil_div(vectors, self.threads * self.vectors_per_thread)
 
     @property
     def cost(self) -> KernelCost:
@@ -121,12 +121,13 @@ class UnpackSpec(PreparingSpec, problems.Elements):
     @property
     def expects(self) -> tuple[Expect, ...]:
         early = Expect("griddepcontrol.launch_dependents", since="sm_90")
-        return (Expect(f"st.global.v{2 if self.apart else 4}.u32", ("st.global.u*",)), early)
+        return (Expect(f"st.global.v{2 if self.split_parity else 4}.u32", ("st.global.u*",)), early)
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
-            f"elements of {self.dtype} as bytes" + ("; even k's, then odd ones" * self.apart),
+            f"contract {self.contract}: {self.contract.step}",
+            f"elements of {self.dtype} as bytes"
+            + ("; even k's, then odd ones" * self.split_parity),
             f"CTAs {self.grid} of {self.threads} threads",
         )
 

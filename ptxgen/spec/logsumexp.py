@@ -58,17 +58,18 @@ OPERATIONS = 17
 class LogSumExpSpec(KernelSpec):
     """A kernel of ``logsumexp``, in CTAs of ``warps`` warps, each of which sums segments.
 
-    ``part``: "short" (a warp has ``several`` rows of one segment, and a lane ``pieces`` groups of
-    each), "whole" (a CTA sums a row), "segments" (a warp writes one segment's maximum and sum to
-    scratch memory, so that few long rows fill the GPU) or "combine" (a warp joins those of a row).
-    ``held``: segments whose sums a CTA of "whole" holds; it reads longer rows twice.
+    ``part``: "short" (a warp has ``rows_per_warp`` rows of one segment, and a lane
+    ``groups_per_lane`` groups of each), "whole" (a CTA sums a row), "segments" (a warp writes one
+    segment's maximum and sum to scratch memory, so that few long rows fill the GPU) or "combine" (a
+    warp joins those of a row). ``concurrent_segments``: segments whose sums a CTA of "whole" holds;
+    it reads longer rows twice.
     """
 
     part: str
     warps: int = 8
-    several: int = 1
-    pieces: int = PIECES
-    held: int = 1024
+    rows_per_warp: int = 1
+    groups_per_lane: int = PIECES
+    concurrent_segments: int = 1024
     dtype: str = "f32"
     min_arch: str = "sm_80"
     contract: Contract = logsumexp.LSE
@@ -78,11 +79,11 @@ class LogSumExpSpec(KernelSpec):
     OUT_F32: ClassVar[int] = OUT_F32
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "what of a row it does",
+        "part": "step of a row's computation",
         "warps": "warps of a CTA",
-        "several": "rows of a warp",
-        "pieces": "groups of a segment that a lane has",
-        "held": "segments whose sums are held at a time",
+        "rows_per_warp": "rows a warp",
+        "groups_per_lane": "groups of 4 elements of a segment a lane",
+        "concurrent_segments": "segments whose sums a CTA holds at a time",
     }
 
     def __post_init__(self) -> None:
@@ -90,24 +91,32 @@ class LogSumExpSpec(KernelSpec):
         name = self.name
         check(self.dtype in ("f32", "bf16", "f16"), name, "dtype", self.dtype, [*DTYPES.values()])
         check(1 <= self.warps <= WARP, name, "warps", self.warps, f"1 .. {WARP}")
-        check(self.held >= WARP, name, "segments held, a warp's at least", self.held, WARP)
-        short = self.several > 1 or self.capacity < logsumexp.SEGMENT
-        check(self.part == "short" or not short, name, "rows of a warp", self.several, 1)
-        check(self.several in (1, 2, 4), name, "rows of a warp", self.several, (1, 2, 4))
+        check(
+            self.concurrent_segments >= WARP,
+            name,
+            "segments held, a warp's at least",
+            self.concurrent_segments,
+            WARP,
+        )
+        short = self.rows_per_warp > 1 or self.capacity < logsumexp.SEGMENT
+        check(self.part == "short" or not short, name, "rows of a warp", self.rows_per_warp, 1)
+        check(
+            self.rows_per_warp in (1, 2, 4), name, "rows of a warp", self.rows_per_warp, (1, 2, 4)
+        )
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
     def label(self) -> str:
-        shape = f"{self.capacity}x{self.several}" if self.part == "short" else f"{self.warps}"
+        shape = f"{self.capacity}x{self.rows_per_warp}" if self.part == "short" else f"{self.warps}"
         return f"{self.part}_{self.dtype}_{shape}"
 
     @property
     def capacity(self) -> int:
         """Elements of a row that a warp holds at a time."""
-        return self.pieces * logsumexp.LANES * logsumexp.GROUP
+        return self.groups_per_lane * logsumexp.LANES * logsumexp.GROUP
 
     @property
-    def per_sm(self) -> int:
+    def ctas_per_sm(self) -> int:
         """Resident CTAs per SM, such that a thread has 64 registers."""
         return 1024 // self.threads
 
@@ -152,7 +161,7 @@ class LogSumExpSpec(KernelSpec):
         if self.part == "whole":
             return ROWS
         if self.part == "short":
-            return ceil_div(ROWS, self.warps * self.several)
+            return ceil_div(ROWS, self.warps * self.rows_per_warp)
         if self.part == "segments":
             return ROWS * ceil_div(SEGMENTS, self.warps)
         return ceil_div(ROWS, self.warps)
@@ -172,7 +181,7 @@ class LogSumExpSpec(KernelSpec):
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         if self.part == "short":
             found = [
-                ("first + ROWS of the last warp", ROWS + self.warps * self.several),
+                ("first + ROWS of the last warp", ROWS + self.warps * self.rows_per_warp),
                 ("first + i * STRIDE", COLS + logsumexp.SEGMENT),
             ]
         elif self.part == "whole":
@@ -181,7 +190,7 @@ class LogSumExpSpec(KernelSpec):
                     "(first + i) * SEGMENT, and s + WARPS",
                     COLS + logsumexp.SEGMENT * (self.warps + 1),
                 ),
-                ("first + HELD", SEGMENTS + self.held),
+                ("first + HELD", SEGMENTS + self.concurrent_segments),
             ]
         elif self.part == "segments":
             found = [
@@ -201,6 +210,6 @@ class LogSumExpSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"{self.part}: CTAs {self.grid} of {self.threads} threads",
         )

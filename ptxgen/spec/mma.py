@@ -17,7 +17,7 @@ MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
 """Ways to copy an operand to shared memory, each with the alignment in bytes that it needs:
 cp.async of 16 or of 4 bytes, or single elements through registers."""
 MMA_SPLITS = ("none", "onto", "serial", "workspace")
-STREAMS = ("", "b", "ab")
+STREAMED = ("", "b", "ab")
 """Operands that are loaded with L2's evict-first policy: their tiles are read once (or by CTAs that
 run side by side), so they should not displace lines that will be read again."""
 
@@ -46,14 +46,14 @@ class MmaSide(CopiedSide):
 
 
 class MmaLoop(StagedSpec):
-    """Base of mma.sync kernels that fetch fragments ``ahead`` steps before they are multiplied."""
+    """Base of mma.sync kernels that fetch fragments ``prefetch`` steps before they are multiplied."""
 
-    ahead: int
+    prefetch: int
 
     @property
     def buffers(self) -> int:
-        """Register buffers for fragments, one a step of 16 k: a power of two above ``ahead``."""
-        return 1 << self.ahead.bit_length()
+        """Register buffers for fragments, one a step of 16 k: a power of two above ``prefetch``."""
+        return 1 << self.prefetch.bit_length()
 
     @property
     def block(self) -> int:
@@ -81,21 +81,21 @@ class MmaLoop(StagedSpec):
 class MmaSpec(MmaLoop):
     """A GEMM kernel of the mma family.
 
-    A CTA of ``warps_m`` x ``warps_n`` warps computes ``bm`` x ``bn`` outputs, ``bk`` k's per
-    stage. ``swap``: the instruction's 16 rows are columns of B, its 8 columns rows of A, for
+    A CTA of ``warps_m`` x ``warps_n`` warps computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage.
+    ``swap_operands``: the instruction's 16 rows are columns of B, its 8 columns rows of A, for
     products of few rows.
 
     ``copy_a``, ``copy_b``: keys of :data:`MMA_COPIES`. ``split``: "none" (the plan has one chunk),
     "onto" (the plan has one chunk, whose accumulators may begin with the old f32 values of C; not
-    with ``swap``), "serial" (a CTA takes one chunk after another and adds each to a second set of
-    sums) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce kernel adds
-    them). ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit indices.
-    ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile rows that
-    share columns in L2, 0: all. ``stream``: one of :data:`STREAMS`.
+    with ``swap_operands``), "serial" (a CTA takes one chunk after another and adds each to a second
+    set of sums) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce kernel
+    adds them). ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit
+    indices. ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile
+    rows that share columns in L2, 0: all. ``streamed``: one of :data:`STREAMED`.
 
-    ``copiers``: warps that only copy, so that the warps that multiply never wait to issue copies;
-    0: all warps copy. ``ahead``: steps of 16 k by which fragments are fetched ahead; a warp with
-    few fragments needs 2 or 3, since its step takes less time than ldmatrix.
+    ``producer_warps``: warps that only copy, so that the warps that multiply never wait to issue
+    copies; 0: all warps copy. ``prefetch``: steps of 16 k by which fragments are fetched ahead; a
+    warp with few fragments needs 2 or 3, since its step takes less time than ldmatrix.
     """
 
     layout: str
@@ -107,14 +107,14 @@ class MmaSpec(MmaLoop):
     stages: int
     copy_a: str = "vector"
     copy_b: str = "vector"
-    swap: bool = False
+    swap_operands: bool = False
     split: str = "none"
     persistent: bool = False
     ctas_per_sm: int = 1
     raster: int = 8
-    copiers: int = 0
-    ahead: int = 1
-    stream: str = ""
+    producer_warps: int = 0
+    prefetch: int = 1
+    streamed: str = ""
     dtype: str = "bf16"
     min_arch: str = "sm_80"
     contract: Contract = TC16
@@ -127,7 +127,7 @@ class MmaSpec(MmaLoop):
     def __post_init__(self) -> None:
         self.check_counts("bm", "bn", "bk", "warps_m", "warps_n", "ctas_per_sm")
         name = self.name
-        for what in ("raster", "copiers"):
+        for what in ("raster", "producer_warps"):
             check(getattr(self, what) >= 0, name, what, getattr(self, what), ">= 0")
         self.check_choices(
             layout=LAYOUTS,
@@ -135,20 +135,26 @@ class MmaSpec(MmaLoop):
             split=MMA_SPLITS,
             copy_a=[*MMA_COPIES],
             copy_b=[*MMA_COPIES],
-            stream=STREAMS,
+            streamed=STREAMED,
             min_arch=[*ARCHITECTURES],
         )
-        for x in self.stream:
+        for x in self.streamed:
             copy = self.copy_a if x == "a" else self.copy_b
             check(copy == "vector", name, f"copy_{x} of what streams", copy, "vector")
-        check(not (self.swap and self.split == "onto"), name, "swap, split", self.swap, self.split)
+        check(
+            not (self.swap_operands and self.split == "onto"),
+            name,
+            "swap, split",
+            self.swap_operands,
+            self.split,
+        )
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
         whole = self.bk == BLOCK // 2 or self.bk % BLOCK == 0
         check(whole, name, "bk is 32 or a multiple of 64", self.bk, BLOCK)
-        check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
+        check(1 <= self.prefetch <= 7, name, "prefetch", self.prefetch, "1 .. 7")
         what = "k's over which the loop is unrolled divide bk"
         self.check_divides(what, self.block, self.bk)
-        self.check_tiles(*((8, 16) if self.swap else (16, 8)))
+        self.check_tiles(*((8, 16) if self.swap_operands else (16, 8)))
         self.check_threads()
         for x in ("a", "b"):
             self.side(x).check(name, x)
@@ -159,13 +165,13 @@ class MmaSpec(MmaLoop):
     # -- derived --------------------------------------------------------------
     @property
     def threads(self) -> int:
-        return (self.warps_m * self.warps_n + self.copiers) * WARP
+        return (self.warps_m * self.warps_n + self.producer_warps) * WARP
 
     def side(self, x: str) -> MmaSide:
         """Returns the tile of operand "a" or "b"."""
-        copiers = self.copiers * WARP or self.threads
+        copiers = self.producer_warps * WARP or self.threads
         copy = self.copy_a if x == "a" else self.copy_b
-        return MmaSide(copy=copy, wide=(x == "a") != self.swap, **self.laid(x, copiers))
+        return MmaSide(copy=copy, wide=(x == "a") != self.swap_operands, **self.laid(x, copiers))
 
     def alignment(self, x: str) -> int:
         return MMA_COPIES[self.side(x).copy]
@@ -173,12 +179,12 @@ class MmaSpec(MmaLoop):
     @property
     def wide_side(self) -> MmaSide:
         """Operand that supplies the instruction's 16 rows."""
-        return self.side("b" if self.swap else "a")
+        return self.side("b" if self.swap_operands else "a")
 
     @property
     def slim_side(self) -> MmaSide:
         """Operand that supplies the instruction's 8 columns."""
-        return self.side("a" if self.swap else "b")
+        return self.side("a" if self.swap_operands else "b")
 
     @property
     def uncut(self) -> str:

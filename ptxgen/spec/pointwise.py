@@ -64,7 +64,7 @@ SPACE = Space(
 VECTOR_BYTES = 16
 BESIDE = 4
 """Square blocks of a warp that are neighbours along the second dimension."""
-WAYS = ("factor", "flat", "rows", "blocks", "any", "wide")
+INDEXINGS = ("factor", "flat", "rows", "blocks", "any", "wide")
 DIVIDEND_MAX = (1 << 31) - 1
 """Largest dividend of the division by multiplication (``quotient`` in the template)."""
 
@@ -156,18 +156,18 @@ FORMS: Mapping[str, Form] = {
 class PointwiseSpec(KernelSpec):
     """A kernel of pointwise formulas.
 
-    ``way``: "flat" (all arrays are contiguous: vectors, 64-bit indices), "factor" (contiguous, for
-    :attr:`Form.factor`: it returns at once if the number is 1), "rows" (vectors of the innermost
-    dimension; the other indices come from a division by multiplication), "blocks" (square blocks of
-    the two innermost dimensions, for arrays that are contiguous along different ones), "any"
-    (single elements) or "wide" (single elements, with 64-bit division). A thread computes
-    ``pieces`` vectors or elements in a grid-stride loop, or one block.
+    ``indexing``: "flat" (all arrays are contiguous: vectors, 64-bit indices), "factor" (contiguous,
+    for :attr:`Form.factor`: it returns at once if the number is 1), "rows" (vectors of the
+    innermost dimension; the other indices come from a division by multiplication), "blocks" (square
+    blocks of the two innermost dimensions, for arrays that are contiguous along different ones),
+    "any" (single elements) or "wide" (single elements, with 64-bit division). A thread computes
+    ``vectors_per_thread`` vectors or elements in a grid-stride loop, or one block.
     """
 
-    way: str
+    indexing: str
     form: Form = FORMS["flat"]
     threads: int = 128
-    pieces: int = 1
+    vectors_per_thread: int = 1
     min_arch: str = "sm_80"
     contract: Contract = POINTWISE
 
@@ -176,26 +176,28 @@ class PointwiseSpec(KernelSpec):
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "way": "how it finds the elements",
-        "form": "formula, strides",
-        "threads": "of a CTA",
-        "pieces": "vectors or elements of a thread",
+        "indexing": "addressing of the elements",
+        "form": "formula and strides",
+        "threads": "threads of a CTA",
+        "vectors_per_thread": "vectors (or elements) a thread",
     }
 
     def __post_init__(self) -> None:
-        check(self.way in WAYS, type(self).__name__, "way", self.way, WAYS)
+        check(self.indexing in INDEXINGS, type(self).__name__, "indexing", self.indexing, INDEXINGS)
         name, form = self.name, self.form
         check(len(form.sets) == len(form.arrays), name, "sets", form.sets, len(form.arrays))
         check(set(form.sets) == set(range(len(form.steps))), name, "sets", form.sets, form.steps)
         check(1 <= form.rank <= RANK_MAX, name, "rank", form.rank, f"1 .. {RANK_MAX}")
-        check(self.way != "flat" or form.rank == 1, name, "dimensions of flat", form.rank, 1)
-        found = form.factor is not None or self.way != "factor"
+        check(self.indexing != "flat" or form.rank == 1, name, "dimensions of flat", form.rank, 1)
+        found = form.factor is not None or self.indexing != "factor"
         check(found, name, "result of factor", form.formula.text, "an array times a number")
         known = {"factor": "uvs", "flat": "uvs", "rows": "uvs", "blocks": "uvw"}
         steps = set(form.steps)
-        takes = known.get(self.way, "uvws")
+        takes = known.get(self.indexing, "uvws")
         check(steps <= set(takes), name, "steps", form.steps, takes)
-        check(self.way != "blocks" or form.rank > 1, name, "dimensions of blocks", form.rank, 2)
+        check(
+            self.indexing != "blocks" or form.rank > 1, name, "dimensions of blocks", form.rank, 2
+        )
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
@@ -204,7 +206,7 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def label(self) -> str:
-        return f"{self.way}_{self.dtype}"
+        return f"{self.indexing}_{self.dtype}"
 
     def of(self, dtype: Hashable) -> PointwiseSpec:
         """Returns this kernel for a :class:`Form`; a dtype names the table's own variant."""
@@ -213,26 +215,26 @@ class PointwiseSpec(KernelSpec):
     @property
     def vectors(self) -> bool:
         """Whether the kernel loads and stores vectors."""
-        return self.way in ("factor", "flat", "rows")
+        return self.indexing in ("factor", "flat", "rows")
 
     @property
     def vector(self) -> int:
         """Elements of a piece: a vector, a side of a block, or one element."""
-        if self.way == "blocks":
+        if self.indexing == "blocks":
             return self.form.side
         return self.form.vector if self.vectors else 1
 
     @property
     def wide(self) -> bool:
         """Whether indices of pieces have 64 bits."""
-        return self.way in ("factor", "flat", "wide")
+        return self.indexing in ("factor", "flat", "wide")
 
     @property
     def batch(self) -> int:
         """Pieces that a thread loads before it computes the first, as many as registers hold."""
         read = sum(ITEMSIZE[i.dtype] for i in self.form.formula.inputs if i.kind != "scalar")
         registers = -(-read * self.vector // 4)
-        return max(1, min(self.pieces, 40 // max(registers, 1)) & -2 or 1)
+        return max(1, min(self.vectors_per_thread, 40 // max(registers, 1)) & -2 or 1)
 
     @property
     def bounds(self) -> tuple[Node, Node] | None:
@@ -260,7 +262,7 @@ class PointwiseSpec(KernelSpec):
         """Names of the size parameters, innermost first, without the outermost dimension."""
         if self.form.rank == 1:
             return ()
-        if self.way == "blocks":
+        if self.indexing == "blocks":
             return ("e0", "e1", *(f"d{i}" for i in range(2, self.form.rank - 1)))[
                 : self.form.rank - 1
             ]
@@ -269,7 +271,7 @@ class PointwiseSpec(KernelSpec):
 
     def strides(self, of: int) -> Iterator[tuple[int, str]]:
         """Yields the dimensions and stride parameters of a stride set, innermost first."""
-        stepped = self.form.steps[of] in ("s", "w") or self.way == "blocks"
+        stepped = self.form.steps[of] in ("s", "w") or self.indexing == "blocks"
         for dimension in range(0 if stepped else 1, self.form.rank):
             yield dimension, f"t{of}_{dimension}"
 
@@ -285,7 +287,7 @@ class PointwiseSpec(KernelSpec):
         ]
         pointers += [ptr(o.name, f"{cuda.STORAGE[o.dtype]}*") for o in self.form.formula.outputs]
         blocks = [Param(name, "i64") for name in ("blocks", "b1")]
-        told = blocks if self.way == "blocks" else [Param("count", "i64")]
+        told = blocks if self.indexing == "blocks" else [Param("count", "i64")]
         for name in self.divisors:
             if self.wide:
                 told.append(Param(name, "i64"))
@@ -322,16 +324,16 @@ class PointwiseSpec(KernelSpec):
     @property
     def units(self) -> Expr:
         """Number of units that the grid divides: blocks, vectors or elements."""
-        return BLOCKS if self.way == "blocks" else CHUNKS if self.vectors else COUNT
+        return BLOCKS if self.indexing == "blocks" else CHUNKS if self.vectors else COUNT
 
     @property
     def grid(self) -> Expr:
-        if self.pieces == 1:
+        if self.vectors_per_thread == 1:
             return ceil_div(self.units, self.threads)
         # Few elements are spread over all SMs, one piece a thread.
-        beside = 16 if self.way == "factor" else 2
+        beside = 16 if self.indexing == "factor" else 2
         spread = minimum(ceil_div(self.units, self.threads), SMS * beside)
-        return maximum(ceil_div(self.units, self.threads * self.pieces), spread)
+        return maximum(ceil_div(self.units, self.threads * self.vectors_per_thread), spread)
 
     def roofline(self, dtype: Hashable) -> Roofline:
         assert isinstance(dtype, Form), "the table's"
@@ -346,7 +348,7 @@ class PointwiseSpec(KernelSpec):
             "blocks": (STEP.eq(3), RANK >= 2, BLOCKS >= 1, BLOCKS <= DIVIDEND_MAX),
             "any": (COUNT <= DIVIDEND_MAX,),
             "wide": (),
-        }[self.way]
+        }[self.indexing]
         return all_of((*terms, self.grid <= GRID_MAX))
 
     @property
@@ -359,14 +361,14 @@ class PointwiseSpec(KernelSpec):
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         if self.wide:
             return ()
-        last = self.grid * (self.threads * self.pieces)
+        last = self.grid * (self.threads * self.vectors_per_thread)
         return (("first + PIECES * THREADS * gridDim.x", last, INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
         lines = self.form.formula.text.splitlines()
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
-            f"{self.way}: {self.form.rank} dimensions, vectors of {self.vector}",
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.indexing}: {self.form.rank} dimensions, vectors of {self.vector}",
             *(lines if len(lines) <= 60 else [*lines[:20], "...", *lines[-40:]]),
         )
 

@@ -10,10 +10,10 @@ from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, WARP, Kernel
 
 
 class PreparingSpec(KernelSpec):
-    """Base of the kernels in which each thread converts ``turns`` pieces."""
+    """Base of the kernels in which each thread converts ``vectors_per_thread`` pieces."""
 
     cta_threads: int
-    turns: int
+    vectors_per_thread: int
 
     prepares: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {
@@ -25,7 +25,13 @@ class PreparingSpec(KernelSpec):
         """Raises SpecError for partial warps, for no turns, or for an unknown architecture."""
         name = self.name
         check(self.cta_threads % WARP == 0, name, "whole warps", self.cta_threads, WARP)
-        check(self.turns >= 1, name, "turns", self.turns, ">= 1")
+        check(
+            self.vectors_per_thread >= 1,
+            name,
+            "vectors_per_thread",
+            self.vectors_per_thread,
+            ">= 1",
+        )
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
@@ -47,5 +53,5 @@ class PreparingSpec(KernelSpec):
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        reach = (self.grid + 1) * (self.threads * self.turns)
+        reach = (self.grid + 1) * (self.threads * self.vectors_per_thread)
         return (("first + TURNS * THREADS", reach, INDEX_MAX),)

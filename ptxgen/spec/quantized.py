@@ -82,13 +82,13 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
     """A kernel that decodes a weight as ``format`` says, rounds once to ``dtype`` and stores it
     densely.
 
-    A thread converts ``turns`` times 8 numbers. Codes of :data:`LOOKED_UP` formats are looked up by
-    shuffles in a half warp; for other formats a thread evaluates the decoding formula.
+    A thread converts ``vectors_per_thread`` times 8 numbers. Codes of :data:`LOOKED_UP` formats are
+    looked up by shuffles in a half warp; for other formats a thread evaluates the decoding formula.
     """
 
     dtype: str = "f32"
     cta_threads: int = 256
-    turns: int = 4
+    vectors_per_thread: int = 4
     min_arch: str = "sm_80"
     format: WeightFormat = LOOKED_UP[0]
 
@@ -96,8 +96,8 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
     template: ClassVar[str] = "quantized/dequantize.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
         **PreparingSpec.meanings,
-        "dtype": "of what it writes",
-        "turns": "times 8 numbers that a thread brings",
+        "dtype": "dtype of the dequantized weight",
+        "vectors_per_thread": "vectors of 8 elements a thread",
         "format": FORMAT,
     }
 
@@ -153,7 +153,7 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
 
     @property
     def grid(self) -> Expr:
-        return ceil_div(BLOCKS * (PIECE // 8), self.threads * self.turns)
+        return ceil_div(BLOCKS * (PIECE // 8), self.threads * self.vectors_per_thread)
 
     @property
     def cost(self) -> KernelCost:
@@ -171,6 +171,6 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"CTAs {self.grid} of {self.threads} threads",
         )

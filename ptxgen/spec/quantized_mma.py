@@ -12,7 +12,7 @@ from ptxgen.spec.base import ARCHITECTURES, WARP, check
 from ptxgen.spec.gemm import MEANINGS
 from ptxgen.spec.mma import BLOCK, MmaLoop, MmaSide
 from ptxgen.spec.quantized import FORMAT, LOOKED_UP
-from ptxgen.spec.quantized_packed import HELPERS, TEAMS, QuantizedSyncSpec
+from ptxgen.spec.quantized_packed import PRODUCERS, TEAMS, QuantizedSyncSpec
 
 SPLITS = ("serial", "workspace")
 
@@ -22,14 +22,14 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
     """An mma.sync kernel whose B is a quantized weight as it is stored: ``data`` and ``scales``.
 
     A CTA computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. ``warps_m`` x ``warps_n`` warps
-    multiply; ``helpers`` warps copy operands and widen the weight. Columns of B are the
+    multiply; ``producer_warps`` warps copy operands and widen the weight. Columns of B are the
     instruction's 16 rows, rows of A its 8 columns.
 
     ``stages``: stages of the copied arrays (A, indices, scales); widened B has two. ``split``:
     "serial" (a CTA takes one chunk after another and adds each to a second set of sums) or
-    "workspace" (a CTA for each tile and chunk, whose sums a reduce kernel adds). ``ahead``: steps
-    of 16 k by which fragments are fetched ahead. ``stream``: "b" loads the weight with L2's
-    evict-first policy. ``teams``: number of teams of helpers, each with its own ``stages`` and two
+    "workspace" (a CTA for each tile and chunk, whose sums a reduce kernel adds). ``prefetch``:
+    steps of 16 k by which fragments are fetched ahead. ``streamed``: "b" loads the weight with L2's
+    evict-first policy. ``teams``: number of teams of producers, each with its own ``stages`` and two
     widened tiles of B. ``copy_a``: "plain" copies A element by element through registers, at any
     alignment.
     """
@@ -40,11 +40,11 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
     bk: int
     warps_m: int
     warps_n: int
-    helpers: int
+    producer_warps: int
     stages: int
-    ahead: int = 3
+    prefetch: int = 3
     split: str = "serial"
-    stream: str = "b"
+    streamed: str = "b"
     ctas_per_sm: int = 1
     dtype: str = "bf16"
     min_arch: str = "sm_80"
@@ -58,18 +58,18 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
         "format": FORMAT,
-        "helpers": HELPERS,
+        "producer_warps": PRODUCERS,
         "teams": TEAMS,
-        "copy_a": "how A travels, plain: number by number (none: by vectors)",
+        "copy_a": "path of A to shared memory (plain: by elements; none: by vectors)",
     }
 
     def __post_init__(self) -> None:
-        self.check_counts("bm", "bn", "bk", "warps_m", "warps_n", "helpers", "ctas_per_sm")
+        self.check_counts("bm", "bn", "bk", "warps_m", "warps_n", "producer_warps", "ctas_per_sm")
         name = self.name
         self.check_choices(
             dtype=TIERS["tc"],
             split=SPLITS,
-            stream=("", "b"),
+            streamed=("", "b"),
             min_arch=[*ARCHITECTURES],
             copy_a=(None, "plain"),
         )
@@ -77,8 +77,14 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
         check(self.stages >= least, name, "stages", self.stages, f">= {least}")
         crews = self.crews
         check(crews <= 3, name, "teams, of which each has four barriers", self.teams, "1 .. 3")
-        check(self.helpers % crews == 0, name, "helpers, in whole teams", self.helpers, crews)
-        check(1 <= self.ahead <= 7, name, "ahead", self.ahead, "1 .. 7")
+        check(
+            self.producer_warps % crews == 0,
+            name,
+            "producers, in whole teams",
+            self.producer_warps,
+            crews,
+        )
+        check(1 <= self.prefetch <= 7, name, "prefetch", self.prefetch, "1 .. 7")
         for what, unit in (("bk", max(BLOCK, self.block)), ("bm", 8 * self.warps_m)):
             check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
         check(self.bn % (16 * self.warps_n) == 0, name, "16 * warps_n divides bn", self.bn, 16)
@@ -92,10 +98,10 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
     # -- derived --------------------------------------------------------------
     @property
     def threads(self) -> int:
-        return (self.warps_m * self.warps_n + self.helpers) * WARP
+        return (self.warps_m * self.warps_n + self.producer_warps) * WARP
 
     @property
-    def copied(self) -> int:
+    def index_stages(self) -> int:
         """Stages of indices that a team copies ahead."""
         return self.stages
 

@@ -23,9 +23,9 @@ LAYOUTS = ("NT", "NN")
 """Layouts of the forward product, and of the input gradient."""
 INDICES = 32
 """4-bit indices in a vector of 16 bytes."""
-HELPERS = "warps that copy operands and widen the weight's indices"
-"""Description of the field ``helpers``, for people."""
-TEAMS = "teams of helpers, which take stages in turns (none: all help at each)"
+PRODUCERS = "warps that copy operands and widen the weight's indices"
+"""Description of the field ``producer_warps``, for people."""
+TEAMS = "teams of producers, which take stages in turns (none: all help at each)"
 """Description of the field ``teams``, for people."""
 ROWS = 8
 """Rows that a warp widens side by side, such that their stores go to different banks."""
@@ -59,7 +59,7 @@ class Packed:
 class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
     """Base of the GEMM kernels whose B is ``data`` and ``scales``: 9 bytes for 16 numbers."""
 
-    helpers: int
+    producer_warps: int
 
     if TYPE_CHECKING:
 
@@ -72,7 +72,7 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
 
     @property
     def crews(self) -> int:
-        """Number of teams of helpers; 1 if all helpers work on each stage."""
+        """Number of teams of producers; 1 if all producers work on each stage."""
         return self.teams or 1
 
     @property
@@ -89,7 +89,7 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
     def packed(self) -> Packed:
         """Layout of a stage of indices."""
         rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
-        return Packed(rows, columns // INDICES, self.helpers * WARP // self.crews)
+        return Packed(rows, columns // INDICES, self.producer_warps * WARP // self.crews)
 
     def check_packed(self) -> None:
         """Raises SpecError if a team's threads do not divide a stage's vectors."""
@@ -208,5 +208,5 @@ class QuantizedSyncSpec(QuantizedGemmSpec, StagedSpec):
             f"C[M, N] = A . B, layout {self.layout}, {self.dtype}, B a weight of "
             f"{self.format.name}; CTA tile "
             f"{self.bm} x {self.bn} x {self.bk}, {self.sizes}",
-            f"{self.helpers} helping warps, {self.stages} stages, split: {self.split}",
+            f"{self.producer_warps} helping warps, {self.stages} stages, split: {self.split}",
         )

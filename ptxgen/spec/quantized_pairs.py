@@ -25,13 +25,14 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
     """An mma.sync kernel whose B is a quantized weight as it is stored: ``data`` and ``scales``.
 
     A CTA computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. ``warps`` warps, side by side
-    along n, multiply; ``helpers`` warps copy operands. Columns of B are the instruction's 16 rows,
-    rows of A its 8 columns. The lanes that multiply look up numbers of B in shared memory, two at a
-    time.
+    along n, multiply; ``producer_warps`` warps copy operands. Columns of B are the instruction's 16
+    rows, rows of A its 8 columns. The lanes that multiply look up numbers of B in shared memory,
+    two at a time.
 
     ``stages``: stages of the copied arrays (A, indices, scales). ``split``: "serial", a CTA takes
-    one chunk after another and adds each to a second set of sums. ``ahead``: steps of 16 k by which
-    numbers are looked up ahead. ``stream``: "b", the weight is loaded with L2's evict-first policy.
+    one chunk after another and adds each to a second set of sums. ``prefetch``: steps of 16 k by
+    which numbers are looked up ahead. ``streamed``: "b", the weight is loaded with L2's evict-first
+    policy.
     """
 
     layout: str
@@ -39,11 +40,11 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
     bn: int
     bk: int
     warps: int
-    helpers: int
+    producer_warps: int
     stages: int
-    ahead: int = 1
+    prefetch: int = 1
     split: str = "serial"
-    stream: str = "b"
+    streamed: str = "b"
     ctas_per_sm: int = 1
     dtype: str = "bf16"
     min_arch: str = "sm_80"
@@ -61,36 +62,36 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
         "format": FORMAT,
-        "warps": "warps that multiply, side by side along n",
-        "helpers": "warps that copy operands",
+        "warps": "warps that multiply, along n",
+        "producer_warps": "producer warps: they copy operands",
     }
 
     def __post_init__(self) -> None:
-        self.check_counts("bm", "bn", "bk", "warps", "helpers", "ctas_per_sm")
+        self.check_counts("bm", "bn", "bk", "warps", "producer_warps", "ctas_per_sm")
         name = self.name
         self.check_choices(
             dtype=TIERS["tc"],
             split=SPLITS,
-            stream=("b",),
+            streamed=("b",),
             min_arch=[*ARCHITECTURES],
-            ahead=(1, 2, 4),
+            prefetch=(1, 2, 4),
         )
         check(self.stages >= 3, name, "stages", self.stages, ">= 3")
         for what, unit in (("bk", self.block), ("bm", 8)):
             check(getattr(self, what) % unit == 0, name, f"{unit} divides {what}", unit, what)
         check(self.bn % (16 * self.warps) == 0, name, "16 * warps divides bn", self.bn, 16)
         self.check_table()
-        threads = self.helpers * WARP
+        threads = self.producer_warps * WARP
         check(threads % self.side("a").vectors == 0, name, "rows of A at once", threads, self.bk)
         slim = self.side("a").fragments
         needed = 2 * 4 * self.strips * slim
-        needed += self.buffers * 2 * slim + (self.ahead * 8 + 4) * self.strips + 16
+        needed += self.buffers * 2 * slim + (self.prefetch * 8 + 4) * self.strips + 16
         self.check_room(needed, "accumulators, fragments, codes, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
     @property
     def threads(self) -> int:
-        return (self.warps + self.helpers) * WARP
+        return (self.warps + self.producer_warps) * WARP
 
     @property
     def warps_n(self) -> int:
@@ -104,8 +105,8 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
 
     @property
     def buffers(self) -> int:
-        """Register buffers for fragments, one a step of 16 k: a power of two above ``ahead``."""
-        return 1 << self.ahead.bit_length()
+        """Register buffers for fragments, one a step of 16 k: a power of two above ``prefetch``."""
+        return 1 << self.prefetch.bit_length()
 
     @property
     def rows(self) -> int:
@@ -147,7 +148,7 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
     def side(self, x: str) -> MmaSide:
         """Returns the tile of operand "a" in shared memory."""
         assert x == "a"
-        return MmaSide(copy="vector", wide=False, **self.laid(x, self.helpers * WARP))
+        return MmaSide(copy="vector", wide=False, **self.laid(x, self.producer_warps * WARP))
 
     @property
     def exchange_pitch(self) -> int:
@@ -160,7 +161,7 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
 
     def check_table(self) -> None:
         """Raises SpecError if threads, lanes or blocks do not divide a stage of the weight."""
-        name, threads = self.name, self.helpers * WARP
+        name, threads = self.name, self.producer_warps * WARP
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
         whole = self.parts * INDICES
         check(whole == self.columns, name, "whole vectors of indices", whole, self.columns)

@@ -33,7 +33,7 @@ from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS, PARTIAL_SUMS
 from ptxgen.spec.gemm.sums import FinishingSpec
 from ptxgen.spec.quantized import FORMAT, LOOKED_UP, PIECE, LookedUpSpec
 
-LOOK_UPS = ("select", "shuffle")
+LOOKUPS = ("select", "shuffle")
 _ROWS_AT_ONCE = 1 << 9
 """Most tiles along M with a CTA each; these CTAs stride over the tiles further down."""
 
@@ -44,9 +44,9 @@ class QuantizedPtxSpec(LookedUpSpec):
 
     A CTA computes ``bm`` rows by ``warps`` / (``bm`` / ``tm``) times 32 ``tn`` columns, a thread
     ``tm`` by ``tn`` of them. ``layout``: "NT", of a product, or "NN", of its transpose.
-    ``ahead``: steps, of eight k's or four, by which codes are fetched ahead, and of few rows A too.
-    ``look_up``: "select", by a tree of 15 ``selp``; or "shuffle", from the lanes of a half warp.
-    ``align_a``: bytes that rows of A are aligned to, and loaded at a time.
+    ``prefetch``: steps, of eight k's or four, by which codes are fetched ahead, and of few rows A
+    too. ``lookup``: "select", by a tree of 15 ``selp``; or "shuffle", from the lanes of a half
+    warp. ``align_a``: bytes that rows of A are aligned to, and loaded at a time.
     """
 
     layout: str
@@ -54,8 +54,8 @@ class QuantizedPtxSpec(LookedUpSpec):
     tm: int = 8
     tn: int = 4
     warps: int = 4
-    look_up: str = "select"
-    ahead: int = 1
+    lookup: str = "select"
+    prefetch: int = 1
     align_a: int = 16
     ctas_per_sm: int = 1
     min_arch: str = "sm_80"
@@ -69,17 +69,17 @@ class QuantizedPtxSpec(LookedUpSpec):
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
         "format": FORMAT,
-        "layout": "NT: a product; NN: its transpose",
-        "ahead": "steps by which codes are fetched ahead",
-        "look_up": "how codes become numbers: select, in registers; shuffle, from other lanes",
-        "warps": "of a CTA",
+        "layout": "NT multiplies by the weight's transpose; NN by the weight",
+        "prefetch": "steps by which codes are loaded ahead of their use",
+        "lookup": "codebook lookup: select (a tree of selp in registers) or shuffle (from other lanes)",
+        "warps": "warps of a CTA",
     }
 
     def __post_init__(self) -> None:
         name = self.name
         check(self.layout in ("NT", "NN"), name, "layout", self.layout, ("NT", "NN"))
-        check(self.look_up in LOOK_UPS, name, "look_up", self.look_up, LOOK_UPS)
-        check(self.ahead in (1, 2, 4, 8), name, "ahead", self.ahead, (1, 2, 4, 8))
+        check(self.lookup in LOOKUPS, name, "lookup", self.lookup, LOOKUPS)
+        check(self.prefetch in (1, 2, 4, 8), name, "prefetch", self.prefetch, (1, 2, 4, 8))
         check(self.align_a in (4, 16), name, "align_a", self.align_a, (4, 16))
         check(self.contract in (FMA, WIDE), name, "contract", self.contract, (FMA, WIDE))
         high = self.bm // self.warp_rows
@@ -106,7 +106,7 @@ class QuantizedPtxSpec(LookedUpSpec):
     @property
     def rows_ahead(self) -> bool:
         """Whether A is fetched as far ahead as codes; registers allow it for few rows."""
-        return self.tm * self.ahead <= 8
+        return self.tm * self.prefetch <= 8
 
     @property
     def multiplier(self) -> str:
@@ -218,7 +218,7 @@ class QuantizedPtxSpec(LookedUpSpec):
             ("k + chunk - 1", K + CHUNK - 1),
             ("tiles * chunks", self.grid),
             ("number * chunk + chunk", CHUNKS * CHUNK),
-            ("at + 8 * AHEAD", K + 8 * (self.ahead + 1)),
+            ("at + 8 * AHEAD", K + 8 * (self.prefetch + 1)),
             ("tile_m * BM", (high + _ROWS_AT_ONCE) * self.bm),
         )
         return tuple((text, value, INDEX_MAX) for text, value in bounds)
@@ -259,7 +259,7 @@ class QuantizedMmaSpec(QuantizedPtxSpec):
         check(self.contract == WIDE, self.name, "contract", self.contract, WIDE)
         check(self.tm in (2, 4, 8), self.name, "tm", self.tm, (2, 4, 8))
         vectors = self.align_a == 16
-        check(self.ahead >= 2 or not vectors, self.name, "ahead", self.ahead, ">= 2")
+        check(self.prefetch >= 2 or not vectors, self.name, "prefetch", self.prefetch, ">= 2")
         check(self.min_arch == "sm_90", self.name, "min_arch", self.min_arch, "sm_90")
 
     @property

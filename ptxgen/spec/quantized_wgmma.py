@@ -15,7 +15,7 @@ from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, MEANINGS, STRIDES, matrix
 from ptxgen.spec.gemm.loads import Decode, Load
 from ptxgen.spec.gemm.stores import PartialSums, Rows, Store
 from ptxgen.spec.quantized import FORMAT, LOOKED_UP
-from ptxgen.spec.quantized_packed import HELPERS, TEAMS, QuantizedGemmSpec
+from ptxgen.spec.quantized_packed import PRODUCERS, TEAMS, QuantizedGemmSpec
 from ptxgen.spec.wgmma import WgmmaSpec
 
 
@@ -23,24 +23,25 @@ from ptxgen.spec.wgmma import WgmmaSpec
 class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
     """A wgmma kernel whose B is a quantized weight, as it is stored: ``data`` and ``scales``.
 
-    ``helpers`` warps (whole warpgroups) copy ``copied`` stages of indices ahead and widen them into
-    B's part of a stage; their first thread issues TMA loads of A. ``teams``: helpers form so many
-    teams (whole warpgroups), which take stages in turns, each with ``copied`` stages of indices of
-    its own. A team then has as many stage times as there are teams to widen one stage.
+    ``producer_warps`` warps (whole warpgroups) copy ``index_stages`` stages of indices ahead and
+    widen them into B's part of a stage; their first thread issues TMA loads of A. ``teams``:
+    producers form so many teams (whole warpgroups), which take stages in turns, each with
+    ``index_stages`` stages of indices of its own. A team then has as many stage times as there are
+    teams to widen one stage.
     """
 
-    helpers: int = 8
-    copied: int = 4
+    producer_warps: int = 8
+    index_stages: int = 4
     teams: int | None = None
     format: WeightFormat = LOOKED_UP[0]
 
     family: ClassVar[str] = "quantized_wgmma"
-    stream: ClassVar[str] = ""
+    streamed: ClassVar[str] = ""
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
         "format": FORMAT,
-        "helpers": HELPERS,
-        "copied": "stages of indices that are copied ahead",
+        "producer_warps": PRODUCERS,
+        "index_stages": "stages of indices that producers copy ahead",
         "teams": TEAMS,
     }
 
@@ -50,8 +51,14 @@ class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
         # A team waits on an mbarrier's parity, which cannot tell turns apart that differ by two.
         check(self.crews <= self.stages, name, "teams, up to stages", self.crews, self.stages)
         unit = 4 * self.crews
-        check(self.helpers % unit == 0, name, "helpers, whole warpgroups", self.helpers, unit)
-        check(self.copied >= 2, name, "copied", self.copied, ">= 2")
+        check(
+            self.producer_warps % unit == 0,
+            name,
+            "producers, whole warpgroups",
+            self.producer_warps,
+            unit,
+        )
+        check(self.index_stages >= 2, name, "index_stages", self.index_stages, ">= 2")
         self.check_packed()
 
     # -- parts ----------------------------------------------------------------
@@ -66,17 +73,17 @@ class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
     # -- derived --------------------------------------------------------------
     @property
     def threads(self) -> int:
-        return self.consumers * WARPGROUP + self.helpers * WARP
+        return self.consumers * WARPGROUP + self.producer_warps * WARP
 
     @property
     def producer_registers(self) -> int:
-        groups = self.helpers // 4
+        groups = self.producer_warps // 4
         held = (self.consumers + groups) * self.launch_registers - self.consumers * self.registers
         return held // groups // 8 * 8
 
     @property
     def shared_bytes(self) -> int:
-        return super().shared_bytes + self.crews * self.copied * self.packed.nbytes
+        return super().shared_bytes + self.crews * self.index_stages * self.packed.nbytes
 
     @property
     def abi(self) -> Abi:

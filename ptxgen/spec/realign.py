@@ -31,26 +31,27 @@ _ELEMENTS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigne
 
 
 def pitch(columns: Expr, size: int) -> Expr:
-    """Returns the row pitch of a copy, in elements of ``size`` bytes."""
+    """Returns the row pitch of a copy, in elements of ``itemsize`` bytes."""
     return ceil_div(columns, VECTOR // size) * (VECTOR // size)
 
 
 @dataclass(frozen=True)
 class RealignSpec(PreparingSpec):
-    """Copies ``matrices`` row-major matrices (1 or 2) of elements of ``size`` bytes.
+    """Copies ``matrices`` row-major matrices (1 or 2) of elements of ``itemsize`` bytes.
 
     ``y0[i, j] = x0[i, j]`` for rows of ``x0`` that are ``ldx0`` elements apart and start anywhere;
     those of ``y0`` are :func:`pitch` apart, and zero behind the last column. Likewise ``x1`` and
     ``y1``.
 
-    A thread copies ``turns`` vectors. An unaligned vector spans two aligned ones: the thread loads
-    both if they are inside the row, else single elements, so that it reads nothing outside of rows.
+    A thread copies ``vectors_per_thread`` vectors. An unaligned vector spans two aligned ones: the
+    thread loads both if they are inside the row, else single elements, so that it reads nothing
+    outside of rows.
     """
 
-    size: int
+    itemsize: int
     matrices: int
     cta_threads: int = 256
-    turns: int = 2
+    vectors_per_thread: int = 2
     min_arch: str = "sm_80"
     contract: Contract = COPY
 
@@ -58,14 +59,14 @@ class RealignSpec(PreparingSpec):
     template: ClassVar[str] = "realign/copy.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
         **PreparingSpec.meanings,
-        "size": "bytes of an element",
-        "matrices": "matrices copied by one launch",
-        "turns": "vectors that a thread copies",
+        "itemsize": "bytes of an element",
+        "matrices": "matrices that one launch copies",
+        "vectors_per_thread": "16-byte vectors a thread",
     }
 
     def __post_init__(self) -> None:
         name = self.name
-        check(self.size in _ELEMENTS, name, "bytes of an element", self.size, [*_ELEMENTS])
+        check(self.itemsize in _ELEMENTS, name, "bytes of an element", self.itemsize, [*_ELEMENTS])
         check(self.matrices in (1, 2), name, "matrices", self.matrices, (1, 2))
         self.check_threads()
 
@@ -76,20 +77,22 @@ class RealignSpec(PreparingSpec):
     @property
     def dtype(self) -> str:
         """Untyped dtype in PTX's notation: "b8" to "b64"."""
-        return f"b{8 * self.size}"
+        return f"b{8 * self.itemsize}"
 
     def of(self, dtype: Hashable) -> Self:
-        return replace(self, size=ITEMSIZE.get(str(dtype), self.size))  # packed ones move as bytes
+        return replace(
+            self, itemsize=ITEMSIZE.get(str(dtype), self.itemsize)
+        )  # packed ones move as bytes
 
     @property
     def element(self) -> str:
         """C++ type of the elements."""
-        return _ELEMENTS[self.size]
+        return _ELEMENTS[self.itemsize]
 
     @property
     def unit(self) -> int:
         """Elements of a 16-byte vector."""
-        return VECTOR // self.size
+        return VECTOR // self.itemsize
 
     def _vectors(self, i: int) -> Expr:
         """Returns the number of vectors in the copy of matrix ``i``."""
@@ -110,7 +113,8 @@ class RealignSpec(PreparingSpec):
     @property
     def grid(self) -> Expr:
         first, *others = (
-            ceil_div(self._vectors(i), self.threads * self.turns) for i in range(self.matrices)
+            ceil_div(self._vectors(i), self.threads * self.vectors_per_thread)
+            for i in range(self.matrices)
         )
         return sum(others, first)
 
@@ -134,8 +138,8 @@ class RealignSpec(PreparingSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
-            f"{self.matrices} matrices of elements of {self.size} bytes, into rows at multiples of "
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.matrices} matrices of elements of {self.itemsize} bytes, into rows at multiples of "
             f"{VECTOR} bytes",
             f"CTAs {self.grid} of {self.threads} threads",
         )

@@ -64,7 +64,7 @@ class RecurrenceSpec(KernelSpec):
     legible: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "forward, or backward: of gradients, from the last token to the first",
+        "part": "forward, or backward (gradients, from the last token to the first)",
     }
 
     def __post_init__(self) -> None:
@@ -88,35 +88,36 @@ class RecurrenceSpec(KernelSpec):
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         return (
-            ("begin + TILE", TOKENS + self.ahead, INDEX_MAX),
+            ("begin + TILE", TOKENS + self.prefetched_tokens, INDEX_MAX),
             ("first + CHANNELS", CHANNELS + 2 * self.channels, INDEX_MAX),
         )
 
     @property
-    def ahead(self) -> int:
+    def prefetched_tokens(self) -> int:
         """Tokens past the end that the kernel's index arithmetic may reach."""
         raise NotImplementedError
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"{self.part}: a CTA walks along the tokens of {self.channels} channels",
         )
 
 
 @dataclass(frozen=True)
 class SelectiveSpec(RecurrenceSpec):
-    """A selective scan: ``lanes`` lanes share a channel and have ``states`` of its states each.
+    """A selective scan: ``lanes`` lanes share a channel and have ``states_per_lane`` of its states
+    each.
 
-    Inputs go through shared memory in tiles of ``tile`` tokens; the next tile is loaded meanwhile.
-    The backward kernel recomputes the states of a tile from the state that the forward kernel saved
-    at its first token, and keeps them in shared memory.
+    Inputs go through shared memory in tiles of ``tile_tokens`` tokens; the next tile is loaded
+    meanwhile. The backward kernel recomputes the states of a tile from the state that the forward
+    kernel saved at its first token, and keeps them in shared memory.
     """
 
     lanes: int = 4
-    states: int = 4
+    states_per_lane: int = 4
     warps: int = 4
-    tile: int = 16
+    tile_tokens: int = 16
     contract: Contract = recurrence.SELECTIVE_SCAN
 
     family: ClassVar[str] = "recurrence_selective"
@@ -125,22 +126,28 @@ class SelectiveSpec(RecurrenceSpec):
     OUT_F32: ClassVar[int] = OUT_F32
     meanings: ClassVar[Mapping[str, str]] = {
         **RecurrenceSpec.meanings,
-        "lanes": "that share a channel",
-        "states": "of a channel that a lane has",
-        "warps": "of a CTA",
-        "tile": "tokens that are in shared memory at a time",
+        "lanes": "lanes that share a channel",
+        "states_per_lane": "states of a channel a lane",
+        "warps": "warps of a CTA",
+        "tile_tokens": "tokens in shared memory at a time",
     }
 
     def __post_init__(self) -> None:
         super().__post_init__()
         name, least = type(self).__name__, recurrence.LEAF
         check(WARP % self.lanes == 0, name, "lanes of a warp", WARP, self.lanes)
-        check(self.states in (least, 2 * least), name, "states", self.states, (least, 2 * least))
+        check(
+            self.states_per_lane in (least, 2 * least),
+            name,
+            "states_per_lane",
+            self.states_per_lane,
+            (least, 2 * least),
+        )
         check(self.least > 0, name, "states served", self.least, ">= 1")
 
     @property
     def label(self) -> str:
-        return f"{self.part}_{self.dtype}_{self.lanes}x{self.states}x{self.tile}"
+        return f"{self.part}_{self.dtype}_{self.lanes}x{self.states_per_lane}x{self.tile_tokens}"
 
     @property
     def template(self) -> str:  # type: ignore[override]
@@ -158,7 +165,7 @@ class SelectiveSpec(RecurrenceSpec):
     @property
     def width(self) -> int:
         """Most states of a channel that the kernel supports."""
-        return self.lanes * self.states
+        return self.lanes * self.states_per_lane
 
     @property
     def sharing(self) -> int:
@@ -170,18 +177,18 @@ class SelectiveSpec(RecurrenceSpec):
         """Floats that a thread of the backward kernel keeps for a token: states, or sums over
         channels.
         """
-        return max(self.states, 2 * self.states // self.sharing)
+        return max(self.states_per_lane, 2 * self.states_per_lane // self.sharing)
 
     @property
-    def ahead(self) -> int:
-        return 2 * self.tile
+    def prefetched_tokens(self) -> int:
+        return 2 * self.tile_tokens
 
     @property
     def shared_bytes(self) -> int:
         if self.part == "forward":
             return 0
         per_token = self.threads * self.slot + 2 * self.width + 5 * (self.channels + 1)
-        return self.tile * per_token * 4
+        return self.tile_tokens * per_token * 4
 
     @property
     def least(self) -> int:
@@ -191,7 +198,7 @@ class SelectiveSpec(RecurrenceSpec):
         served = (
             n
             for n in range(1, self.width + 1)
-            if self.tile == recurrence.tile(n)
+            if self.tile_tokens == recurrence.tile(n)
             and (self.part == "forward" or self.channels == recurrence.block(n))
         )
         return next(served, 0)
@@ -252,10 +259,10 @@ class SelectiveSpec(RecurrenceSpec):
 
 @dataclass(frozen=True)
 class LinearSpec(RecurrenceSpec):
-    """A linear recurrence: a thread has a channel, and loads ``depth`` tokens ahead."""
+    """A linear recurrence: a thread has a channel, and loads ``prefetch`` tokens ahead."""
 
     threads: int = WARP
-    depth: int = 16
+    prefetch: int = 16
     contract: Contract = recurrence.LINEAR_RECURRENCE
 
     family: ClassVar[str] = "recurrence_linear"
@@ -264,21 +271,21 @@ class LinearSpec(RecurrenceSpec):
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {
         **RecurrenceSpec.meanings,
-        "depth": "tokens that a thread reads ahead",
-        "threads": "of a CTA",
+        "prefetch": "tokens that a thread loads ahead",
+        "threads": "threads of a CTA",
     }
 
     @property
     def label(self) -> str:
-        return f"{self.part}_{self.dtype}_{self.threads}x{self.depth}"
+        return f"{self.part}_{self.dtype}_{self.threads}x{self.prefetch}"
 
     @property
     def channels(self) -> int:
         return self.threads
 
     @property
-    def ahead(self) -> int:
-        return 2 * self.depth
+    def prefetched_tokens(self) -> int:
+        return 2 * self.prefetch
 
     @property
     def expects(self) -> tuple[Expect, ...]:

@@ -162,82 +162,84 @@ class RowSpec(KernelSpec):
     ``part`` says how a row is distributed:
 
     - "held": ``warps`` warps have a row and keep its elements in registers;
-    - "cluster": ``ctas`` CTAs keep a row in registers and exchange their leaves' sums;
+    - "cluster": ``cluster`` CTAs keep a row in registers and exchange their leaves' sums;
     - "staged": as "held", but persistent CTAs copy the next row to shared memory while they
-      compute; there is room for ``buffers`` rows of ``read`` bytes an element;
+      compute; there is room for ``row_buffers`` rows of ``buffer_itemsize`` bytes an element;
     - "streamed": a CTA has a row and reads it again for every stage;
     - "branches", "combine", "finish": separate launches that spread few very long rows over all
       CTAs. For each ``stage``, "branches" writes the sums of one branch a CTA to scratch memory,
       and "combine" adds those of a row; "finish" writes the results for elements;
     - "lane", "lanes": for results that are sums down rows. In "lane" a CTA takes the rows of one
-      lane of the contract, one after the other, each in registers (``buffers`` as in "staged"), and
-      writes the sums of its columns to scratch memory; "lanes" adds these.
+      lane of the contract, one after the other, each in registers (``row_buffers`` as in "staged"),
+      and writes the sums of its columns to scratch memory; "lanes" adds these.
 
-    ``final``: whether this is the last possible stage, which writes the results for rows.
-    ``leaves``: leaves that a warp holds at a time. ``rows``: rows of a CTA, a warp each. ``lanes``:
-    lanes that share a row; ``pieces``: groups of a leaf that a lane has; short rows have fewer of
-    both than the contract's. ``vector``: elements move in 16-byte vectors. ``persistent``: CTAs
-    walk over the rows. ``variant``: the formula and its dtypes.
+    ``is_last``: whether this is the last possible stage, which writes the results for rows.
+    ``leaves_per_warp``: leaves that a warp holds at a time. ``rows_per_cta``: rows of a CTA, a warp
+    each. ``lanes``: lanes that share a row; ``groups_per_lane``: groups of a leaf that a lane has;
+    short rows have fewer of both than the contract's. ``vectorized``: elements move in 16-byte
+    vectors. ``persistent``: CTAs walk over the rows. ``variant``: the formula and its dtypes.
     """
 
     part: str
     warps: int = 1
-    leaves: int = 1
-    rows: int = 1
+    leaves_per_warp: int = 1
+    rows_per_cta: int = 1
     lanes: int = LANES
-    pieces: int = LEAF // (LANES * GROUP)
-    ctas: int = 1
-    vector: bool = True
+    groups_per_lane: int = LEAF // (LANES * GROUP)
+    cluster: int = 1
+    vectorized: bool = True
     persistent: bool = False
-    per_sm: int = 1
-    buffers: int = 1
-    read: int = 2
+    ctas_per_sm: int = 1
+    row_buffers: int = 1
+    buffer_itemsize: int = 2
     stage: int = 0
-    final: bool = False
+    is_last: bool = False
     variant: str = "softmax x=bf16 > bf16"
     contract: Contract = CONTRACT
 
     family: ClassVar[str] = "row_reductions"
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "how it has a row",
-        "warps": "warps of a CTA that have a row",
-        "leaves": "leaves of the contract that a warp has at a time",
-        "rows": "rows of a CTA",
-        "lanes": "lanes that have a row",
-        "pieces": "groups of a leaf that a lane has",
-        "ctas": "CTAs of a cluster, which has a row",
-        "vector": "whether elements travel by 16 bytes",
-        "persistent": "whether CTAs walk over rows",
-        "per_sm": "CTAs of an SM that registers are left for",
-        "buffers": "rows that there is shared memory for",
-        "read": "bytes of an element that there is shared memory for",
-        "stage": "which stage, of those of several launches",
-        "final": "whether it is of the last stage that there can be",
-        "variant": "what is computed, of which dtypes",
+        "part": "distribution of a row over threads",
+        "warps": "warps that share a row",
+        "leaves_per_warp": "leaves of the contract that a warp holds at a time",
+        "rows_per_cta": "rows a CTA",
+        "lanes": "lanes that share a row",
+        "groups_per_lane": "groups of a leaf's elements a lane",
+        "cluster": "CTAs of a cluster, which computes one row",
+        "vectorized": "whether elements move in 16-byte vectors",
+        "persistent": "whether the grid is bounded and each CTA computes several rows",
+        "ctas_per_sm": "CTAs that share an SM (bounds registers a thread)",
+        "row_buffers": "rows that fit a CTA's shared memory",
+        "buffer_itemsize": "bytes of an element in shared memory",
+        "stage": "stage of an operation of several launches",
+        "is_last": "whether this is the last possible stage, which writes a row's results",
+        "variant": "operation and dtypes",
     }
 
     def __post_init__(self) -> None:
         check(self.part in PARTS, type(self).__name__, "part", self.part, PARTS)
         name = self.name
         check(self.threads <= 1024, name, "threads", self.threads, 1024)
-        check(self.rows == 1 or self.warps == 1, name, "warps of a row", self.warps, 1)
-        short = self.lanes < LANES or self.pieces < LEAF // (LANES * GROUP)
-        alone = self.warps == self.leaves == self.ctas == 1 and self.part == "held"
+        check(self.rows_per_cta == 1 or self.warps == 1, name, "warps of a row", self.warps, 1)
+        short = self.lanes < LANES or self.groups_per_lane < LEAF // (LANES * GROUP)
+        alone = self.warps == self.leaves_per_warp == self.cluster == 1 and self.part == "held"
         check(alone or not short, name, "warps of a short row", self.warps, 1)
-        check((self.part == "cluster") == (self.ctas > 1), name, "CTAs of a row", self.ctas, 1)
+        check(
+            (self.part == "cluster") == (self.cluster > 1), name, "CTAs of a row", self.cluster, 1
+        )
         staged = self.part == "staged"
         walks = staged or self.part == "lane"
         check(self.persistent == walks, name, "persistent", self.persistent, walks)
-        check(self.buffers in (1, 2, 3, 4), name, "buffers", self.buffers, (1, 2, 3, 4))
-        check(self.buffers <= 2 or not staged, name, "buffers", self.buffers, (1, 2))
+        check(self.row_buffers in (1, 2, 3, 4), name, "row_buffers", self.row_buffers, (1, 2, 3, 4))
+        check(self.row_buffers <= 2 or not staged, name, "row_buffers", self.row_buffers, (1, 2))
         downs = len(self.plan.downs)
         check((downs > 0) == (self.part in DOWN), name, "sums down rows", downs, self.part)
         check(downs <= DOWNS, name, "sums down rows", downs, DOWNS)
-        check(self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
+        check(self.cluster <= 8, name, "CTAs of a cluster (portable)", self.cluster, 8)
         branch = self.part in ("streamed", "branches", "finish")
-        whole = not branch or self.warps * self.leaves == BRANCH
-        check(whole, name, "leaves at a time", self.warps * self.leaves, BRANCH)
+        whole = not branch or self.warps * self.leaves_per_warp == BRANCH
+        check(whole, name, "leaves at a time", self.warps * self.leaves_per_warp, BRANCH)
 
     @property
     def template(self) -> str:  # type: ignore[override]
@@ -266,54 +268,72 @@ class RowSpec(KernelSpec):
 
     @property
     def label(self) -> str:
-        of_row = self.lanes * self.warps * self.ctas
-        shape = f"{of_row}x{self.leaves * self.pieces * GROUP}"
+        of_row = self.lanes * self.warps * self.cluster
+        shape = f"{of_row}x{self.leaves_per_warp * self.groups_per_lane * GROUP}"
         part = f"{self.part}{self.stage}" if self.part in ("branches", "combine") else self.part
-        return f"{self.operation}_{self.dtype}_{part}_{shape}{'' if self.vector else '_any'}"
+        return f"{self.operation}_{self.dtype}_{part}_{shape}{'' if self.vectorized else '_any'}"
 
     @property
     def threads(self) -> int:
-        return self.warps * self.rows * WARP if self.warps > 1 else self.rows * self.lanes
+        return (
+            self.warps * self.rows_per_cta * WARP
+            if self.warps > 1
+            else self.rows_per_cta * self.lanes
+        )
 
     @property
     def shared_bytes(self) -> int:
-        if self.part == "lane" and self.vector:
-            return self.buffers * self.warps * self.read * LEAF
+        if self.part == "lane" and self.vectorized:
+            return self.row_buffers * self.warps * self.buffer_itemsize * LEAF
         if self.part != "staged":
             return 0
-        return self.buffers * self.warps * self.read * (self.leaves * LEAF + 16)
+        return (
+            self.row_buffers
+            * self.warps
+            * self.buffer_itemsize
+            * (self.leaves_per_warp * LEAF + 16)
+        )
 
     @property
     def capacity(self) -> int:
         """Elements of a row that the kernel holds at a time."""
-        return self.lanes * self.pieces * GROUP * self.warps * self.leaves * self.ctas
+        return (
+            self.lanes
+            * self.groups_per_lane
+            * GROUP
+            * self.warps
+            * self.leaves_per_warp
+            * self.cluster
+        )
 
     @property
     def leaves_of_row(self) -> int:
         """Leaves of the contract that the kernel holds at a time."""
-        return self.warps * self.ctas * self.leaves
+        return self.warps * self.cluster * self.leaves_per_warp
 
     @cached_property
     def plan(self) -> Plan:
         """Stages of the formula; held rows also keep expensive values from stage to stage."""
         if self.part == "staged":
             found = plan(self.variant, True)
-            return found if self.leaves == 1 or found.in_place else plan(self.variant, False)
+            return (
+                found if self.leaves_per_warp == 1 or found.in_place else plan(self.variant, False)
+            )
         return plan(self.variant, self.part in ("held", "cluster", "lane"))
 
     @property
     def in_place(self) -> bool:
         """Whether kept values of a warp's first leaf overwrite its elements in shared memory."""
-        return self.part == "staged" and self.leaves == 2 and bool(self.plan.kept)
+        return self.part == "staged" and self.leaves_per_warp == 2 and bool(self.plan.kept)
 
     def _words(self, arrays: list[Array]) -> int:
         """Returns the registers that a lane needs for its group of each array while it loads."""
-        return sum(i.words + (0 if self.vector else 4) for i in arrays)
+        return sum(i.words + (0 if self.vectorized else 4) for i in arrays)
 
     @property
     def at_once(self) -> bool:
         """Whether column values are loaded for all groups of a row at once."""
-        short = self.warps <= 2 and self.leaves == 1 and self.pieces > 1
+        short = self.warps <= 2 and self.leaves_per_warp == 1 and self.groups_per_lane > 1
         return short and 0 < self._columns <= AT_ONCE
 
     @property
@@ -324,7 +344,7 @@ class RowSpec(KernelSpec):
     @property
     def _columns(self) -> int:
         """Registers of a lane for the column values of all its groups of a leaf."""
-        return self._words(self.plan.columns) * self.pieces
+        return self._words(self.plan.columns) * self.groups_per_lane
 
     @property
     def _most_words(self) -> int:
@@ -337,18 +357,18 @@ class RowSpec(KernelSpec):
 
     @property
     def _share(self) -> int:
-        """Registers of a thread with ``per_sm`` CTAs on an SM."""
-        return self._sm_registers // (self.threads * self.per_sm)
+        """Registers of a thread with ``ctas_per_sm`` CTAs on an SM."""
+        return self._sm_registers // (self.threads * self.ctas_per_sm)
 
     @property
     def fused(self) -> bool:
         """Whether elements are loaded group by group, since registers cannot hold all of them."""
-        return self._most_words * self.pieces * self.leaves > self._share * 3 // 4
+        return self._most_words * self.groups_per_lane * self.leaves_per_warp > self._share * 3 // 4
 
     @property
     def resident(self) -> int:
-        """Resident CTAs per SM: ``per_sm``, or one where a group takes many registers."""
-        return self.per_sm if self._most_words <= self._share // 2 else 1
+        """Resident CTAs per SM: ``ctas_per_sm``, or one where a group takes many registers."""
+        return self.ctas_per_sm if self._most_words <= self._share // 2 else 1
 
     @property
     def earlier(self) -> list[Stage]:
@@ -410,40 +430,43 @@ class RowSpec(KernelSpec):
         if self.part in DOWN:
             return LANE_SUMS if self.part != "lanes" else ceil_div(COLS, WARP)
         if self.persistent:
-            return minimum(ceil_div(ROWS, self.rows), SMS * self.per_sm)
+            return minimum(ceil_div(ROWS, self.rows_per_cta), SMS * self.ctas_per_sm)
         if self.part in ("branches", "finish"):
             return ROWS * BRANCHES
-        if self.rows > 1:
-            return ceil_div(ROWS, self.rows)
-        return ROWS if self.ctas == 1 else ROWS * self.ctas
+        if self.rows_per_cta > 1:
+            return ceil_div(ROWS, self.rows_per_cta)
+        return ROWS if self.cluster == 1 else ROWS * self.cluster
 
     @property
     def room(self) -> int:
         """Largest HELD that the kernel takes: more would spill, to no gain."""
-        elements = self.leaves * self.pieces * GROUP  # of a lane
+        elements = self.leaves_per_warp * self.groups_per_lane * GROUP  # of a lane
         if self.part == "staged":
             return 4
-        alone = self.threads * self.per_sm <= 256
+        alone = self.threads * self.ctas_per_sm <= 256
         return min(512 // elements, 16) if alone else 256 // elements
 
     @property
     def cost(self) -> KernelCost | None:
         if self.part in DOWN:
             return None
-        registers = 32 + self.leaves * self.pieces * GROUP  # of a thread, about
+        registers = 32 + self.leaves_per_warp * self.groups_per_lane * GROUP  # of a thread, about
         fitting = min(self._sm_registers // (self.threads * registers), 2048 // self.threads, 32)
-        slots = self.per_sm if self.persistent else max(fitting, self.per_sm)
+        slots = self.ctas_per_sm if self.persistent else max(fitting, self.ctas_per_sm)
         if self.part == "combine":
             step = Phase("fma", ceil_div(BRANCHES, BRANCH), NOTHING)
             return KernelCost(slots, self.grid, (step,), NOTHING, NOTHING, NOTHING)
         moved, steps = ROWS * COLS * MOVED, const(1)
-        share = ceil_div(COLS, self.ctas) if self.ctas > 1 else COLS
+        share = ceil_div(COLS, self.cluster) if self.cluster > 1 else COLS
         if self.part in ("branches", "finish"):
             share = minimum(COLS, BRANCH * LEAF)
         if self.part == "streamed":  # every stage reads the row again
-            moved, steps = moved * PASSES, BRANCHES * PASSES * (self.leaves * self.pieces)
-        if self.rows > 1:
-            share = share * self.rows
+            moved, steps = (
+                moved * PASSES,
+                BRANCHES * PASSES * (self.leaves_per_warp * self.groups_per_lane),
+            )
+        if self.rows_per_cta > 1:
+            share = share * self.rows_per_cta
         ctas = ROWS if self.persistent else self.grid
         return KernelCost(slots, ctas, (Phase("fma", steps, share * WORK),), moved, moved, NOTHING)
 
@@ -453,28 +476,30 @@ class RowSpec(KernelSpec):
     @property
     def requires(self) -> Expr:
         found = []
-        if self.vector and self.part not in ("combine", "lanes"):
+        if self.vectorized and self.part not in ("combine", "lanes"):
             found.append(VECTOR >= 1)
-        if not self.vector and self.part not in ("staged", "lane"):
+        if not self.vectorized and self.part not in ("staged", "lane"):
             found.append(VECTOR <= 0)  # else the kernel with 16-byte vectors is faster
         if self.part in ("held", "cluster", "staged", "lane"):
             found.append(COLS <= self.capacity)
         if self.part in ("held", "cluster", "staged"):
             found.append(HELD <= self.room)
         if self.part in ("staged", "lane"):
-            found.append(READ <= self.read)
+            found.append(READ <= self.buffer_itemsize)
         if self.part in DOWN:
             found.append(DOWN_SPACE.within)
         if self.part in SPLIT:
-            found.append(WAY.eq(1) if self.final and self.stage == 0 else WAY >= 1)
+            found.append(WAY.eq(1) if self.is_last and self.stage == 0 else WAY >= 1)
             found += [size <= WORKSPACE_MAX for size in self.scratch.values()]
-        if self.ctas > 1 or self.part in SPLIT:
+        if self.cluster > 1 or self.part in SPLIT:
             found.append(self.grid <= GRID_MAX)
         return all_of(found) if found else TRUE
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        found = [("blockIdx.x * ROWS + warp, row + gridDim.x", ROWS + self.grid * self.rows)]
+        found = [
+            ("blockIdx.x * ROWS + warp, row + gridDim.x", ROWS + self.grid * self.rows_per_cta)
+        ]
         if self.part in DOWN:
             found = [("a row of a leaf, and beyond", ROWS + 2 * LEAF), ("blockIdx.x", self.grid)]
         held = self.part in ("held", "cluster", "staged", "lane")
@@ -487,13 +512,13 @@ class RowSpec(KernelSpec):
         found = list(super().expects)
         if self.part not in ("combine", "finish", "lanes"):
             found.append(Expect("shfl"))
-        if self.ctas > 1:
+        if self.cluster > 1:
             found.append(Expect("st.shared::cluster.b32"))
         return tuple(found)
 
     def describe(self) -> tuple[str, ...]:
         return (
             self.variant,
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"{self.part}: {self.threads} threads",
         )

@@ -59,17 +59,18 @@ CTAS = 1 << 20
 
 @dataclass(frozen=True)
 class ScanSpec(KernelSpec):
-    """A kernel of prefix sums. Of a CTA's ``warps`` warps, ``share`` share a row and hold ``turns``
-    chunks each at a time; rows shorter than a chunk have ``lanes`` lanes of a warp.
+    """A kernel of prefix sums. Of a CTA's ``warps`` warps, ``warps_per_row`` share a row and hold
+    ``chunks_per_warp`` chunks each at a time; rows shorter than a chunk have ``lanes`` lanes of a
+    warp.
 
     ``part``: "whole" (all of a row in one CTA), or one of three launches in which CTAs share a row:
     "totals" (writes the sum of each chunk to scratch memory), "carry" (a warp turns these into
     exclusive prefix sums) and "apply" (scans each chunk from its carry).
     """
 
-    share: int
+    warps_per_row: int
     warps: int = 8
-    turns: int = 4
+    chunks_per_warp: int = 4
     part: str = "whole"
     lanes: int = WARP
     dtype: str = "bf16"
@@ -85,11 +86,11 @@ class ScanSpec(KernelSpec):
     REVERSE: ClassVar[int] = REVERSE
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "share": "warps that share a row",
+        "warps_per_row": "warps that share a row",
         "warps": "warps of a CTA",
-        "turns": "chunks that a warp has at a time",
-        "part": "what of a row it does",
-        "lanes": "of a warp, that have a row",
+        "chunks_per_warp": "chunks a warp holds at a time",
+        "part": "step of a row's computation",
+        "lanes": "lanes of a warp that share a row",
     }
 
     def __post_init__(self) -> None:
@@ -97,16 +98,16 @@ class ScanSpec(KernelSpec):
         check(self.warps <= WARP, name, "warps", self.warps, WARP)
         check(self.part in PARTS, name, "part", self.part, PARTS)
         shares = (1, self.warps) if self.part == "whole" else (self.warps,)
-        check(self.share in shares, name, "warps of a row", self.share, shares)
-        alone = self.share == self.turns == 1 and self.part == "whole"
+        check(self.warps_per_row in shares, name, "warps of a row", self.warps_per_row, shares)
+        alone = self.warps_per_row == self.chunks_per_warp == 1 and self.part == "whole"
         check(alone or self.lanes == WARP, name, "lanes of a row", self.lanes, WARP)
         check(self.min_arch in ARCHITECTURES, name, "min_arch", self.min_arch, [*ARCHITECTURES])
 
     @property
     def label(self) -> str:
         part = "" if self.part == "whole" else f"{self.part}_"
-        share = self.share if self.lanes == WARP else f"{self.lanes}of{WARP}"
-        return f"{part}{self.dtype}_{share}x{self.turns}"
+        share = self.warps_per_row if self.lanes == WARP else f"{self.lanes}of{WARP}"
+        return f"{part}{self.dtype}_{share}x{self.chunks_per_warp}"
 
     @property
     def threads(self) -> int:
@@ -149,7 +150,7 @@ class ScanSpec(KernelSpec):
     @property
     def resident(self) -> int:
         """Resident CTAs per SM, the second argument of ``__launch_bounds__``."""
-        few = self.turns <= 2 and self.computed in ("f32", "i32")
+        few = self.chunks_per_warp <= 2 and self.computed in ("f32", "i32")
         return max(1, (32 if few else 16) // self.warps)
 
     @property
@@ -160,7 +161,7 @@ class ScanSpec(KernelSpec):
     @property
     def rows(self) -> int:
         """Rows that a CTA has at a time."""
-        return self.threads // (self.share * self.lanes)
+        return self.threads // (self.warps_per_row * self.lanes)
 
     @property
     def grid(self) -> Expr:
@@ -168,7 +169,7 @@ class ScanSpec(KernelSpec):
             return minimum(ceil_div(ROWS, self.rows), const(CTAS))
         if self.part == "carry":
             return ROWS
-        return ROWS * ceil_div(COLS, scan.CHUNK * self.warps * self.turns)
+        return ROWS * ceil_div(COLS, scan.CHUNK * self.warps * self.chunks_per_warp)
 
     @property
     def cost(self) -> KernelCost | None:
@@ -177,7 +178,7 @@ class ScanSpec(KernelSpec):
             return KernelCost(
                 32, ROWS, (Phase("fma", ceil_div(chunks, WARP), NOTHING),), *[NOTHING] * 3
             )
-        tile = self.share * self.turns
+        tile = self.warps_per_row * self.chunks_per_warp
         turns = ceil_div(chunks, tile) if self.part == "whole" else const(1)
         ctas = ceil_div(ROWS, self.rows) if self.part == "whole" else self.grid
         step = Phase("fma", turns, turns * (tile * scan.CHUNK * self.rows))
@@ -204,14 +205,14 @@ class ScanSpec(KernelSpec):
         step = self.grid * self.rows if self.part == "whole" else const(0)
         found = (
             ("r + gridDim.x", ROWS + step),
-            ("begin + TILE", COLS + 2 * scan.CHUNK * self.warps * self.turns),
+            ("begin + TILE", COLS + 2 * scan.CHUNK * self.warps * self.chunks_per_warp),
         )
         return tuple((text, value, INDEX_MAX) for text, value in found)
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
-            f"{self.part}: {self.share} of {self.warps} warps have a row; CTAs {self.grid}",
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.part}: {self.warps_per_row} of {self.warps} warps have a row; CTAs {self.grid}",
         )
 
 

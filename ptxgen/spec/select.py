@@ -99,7 +99,10 @@ class SelectSpec(KernelSpec):
     nothing: ClassVar[str] = "~0u"
     """Key of a NaN, a C++ constant."""
     mass_bytes: ClassVar[int] = 4
-    meanings: ClassVar[Mapping[str, str]] = {**KernelSpec.meanings, "warps": "of a CTA"}
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "warps": "warps of a CTA",
+    }
 
     def __post_init__(self) -> None:
         check(1 <= self.warps <= WARP, type(self).__name__, "warps", self.warps, WARP)
@@ -174,7 +177,7 @@ class SelectSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"CTAs {self.grid}, {self.together} of a row",
         )
 
@@ -213,7 +216,7 @@ class LanesSpec(SelectSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"CTAs {self.grid}, a warp a row",
         )
 
@@ -224,13 +227,13 @@ class SiftSpec(SelectSpec):
     the k-th largest element. Elements below it are dropped, the others are sorted.
 
     ``part``: "whole" (a CTA has a row), "part" (a CTA has a part of a row, and writes its k largest
-    to scratch memory) or "merge" (the k largest of those). ``held``: elements of a thread;
-    ``room``: most elements that may be left to sort.
+    to scratch memory) or "merge" (the k largest of those). ``items_per_thread``: elements of a
+    thread; ``capacity``: most elements that may be left to sort.
     """
 
     part: str = "whole"
-    held: int = 32
-    room: int = 4096
+    items_per_thread: int = 32
+    capacity: int = 4096
 
     family: ClassVar[str] = "select_topk_sift"
     template: ClassVar[str] = "select/sift.cu.j2"
@@ -241,24 +244,42 @@ class SiftSpec(SelectSpec):
     """Elements of a part of a row."""
     meanings: ClassVar[Mapping[str, str]] = {
         **SelectSpec.meanings,
-        "part": "what of a row it does",
-        "held": "elements of a thread",
-        "room": "elements that may be left to sort, a power of two",
+        "part": "step of a row's computation",
+        "items_per_thread": "elements a thread",
+        "capacity": "most candidates that are sorted, a power of two",
     }
 
     def __post_init__(self) -> None:
         super().__post_init__()
         name, unit = type(self).__name__, 1 if self.waits else VECTOR
         check(self.part in self.PARTS, name, "part", self.part, self.PARTS)
-        check(self.held % unit == 0 and self.held <= WARP, name, "held", self.held, (unit, WARP))
-        check(self.room & (self.room - 1) == 0, name, "room", self.room, "a power of two")
-        check(self.threads <= self.room, name, "threads, within the room", self.threads, self.room)
+        check(
+            self.items_per_thread % unit == 0 and self.items_per_thread <= WARP,
+            name,
+            "items_per_thread",
+            self.items_per_thread,
+            (unit, WARP),
+        )
+        check(
+            self.capacity & (self.capacity - 1) == 0,
+            name,
+            "capacity",
+            self.capacity,
+            "a power of two",
+        )
+        check(
+            self.threads <= self.capacity,
+            name,
+            "threads within the capacity",
+            self.threads,
+            self.capacity,
+        )
         if self.part == "part":
             check(self.owned == self.span, name, "elements of a CTA", self.owned, self.span)
 
     @property
     def label(self) -> str:
-        return f"{self.part}_{self.dtype}_{self.warps}x{self.held}"
+        return f"{self.part}_{self.dtype}_{self.warps}x{self.items_per_thread}"
 
     @property
     def resident(self) -> int:
@@ -267,7 +288,7 @@ class SiftSpec(SelectSpec):
     @property
     def owned(self) -> int:
         """Elements that a CTA holds."""
-        return self.threads * self.held
+        return self.threads * self.items_per_thread
 
     @property
     def waits(self) -> bool:
@@ -302,10 +323,10 @@ class SiftSpec(SelectSpec):
 
     @property
     def requires(self) -> Expr:
-        """Predicate under which the elements that are left fit ``room``: at most k threads have a
-        maximum above the threshold, each with up to ``held`` elements.
+        """Predicate under which the elements that are left fit ``capacity``: at most k threads have
+        a maximum above the threshold, each with up to ``items_per_thread`` elements.
         """
-        left = TRUE if self.owned <= self.room else K * self.held <= self.room
+        left = TRUE if self.owned <= self.capacity else K * self.items_per_thread <= self.capacity
         if self.part == "whole":
             return (COLS <= self.owned) & left
         fits = self.scratch["candidates"] <= WORKSPACE_MAX
@@ -319,16 +340,16 @@ class SiftSpec(SelectSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
-            f"{self.part}: CTAs {self.grid}, {self.held} elements of a thread",
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.part}: CTAs {self.grid}, {self.items_per_thread} elements of a thread",
         )
 
 
 @dataclass(frozen=True)
 class SampleSpec(SelectSpec):
-    """A sampling kernel: a CTA, or a cluster of ``ctas`` CTAs, draws from a row."""
+    """A sampling kernel: a CTA, or a cluster of ``cluster`` CTAs, draws from a row."""
 
-    ctas: int = 1
+    cluster: int = 1
     contract: Contract = SAMPLE_CONTRACT
 
     family: ClassVar[str] = "select_sample"
@@ -339,45 +360,45 @@ class SampleSpec(SelectSpec):
     mass_bytes: ClassVar[int] = 8
     meanings: ClassVar[Mapping[str, str]] = {
         **SelectSpec.meanings,
-        "ctas": "CTAs of a cluster, which has a row",
+        "cluster": "CTAs of a cluster, which computes one row",
     }
 
     def __post_init__(self) -> None:
         super().__post_init__()
         name = type(self).__name__
-        check(1 <= self.ctas <= 8, name, "CTAs of a cluster (portable)", self.ctas, 8)
-        least = "sm_90" if self.ctas > 1 else "sm_80"
+        check(1 <= self.cluster <= 8, name, "CTAs of a cluster (portable)", self.cluster, 8)
+        least = "sm_90" if self.cluster > 1 else "sm_80"
         check(self.min_arch == least, name, "min_arch", self.min_arch, least)
 
     @property
     def label(self) -> str:
-        return f"{self.dtype}_{self.warps}" + (f"x{self.ctas}" if self.ctas > 1 else "")
+        return f"{self.dtype}_{self.warps}" + (f"x{self.cluster}" if self.cluster > 1 else "")
 
     @property
     def together(self) -> int:
-        return self.ctas
+        return self.cluster
 
     @property
     def resident(self) -> int:
-        return max((16 if self.ctas == 1 else 32) // self.warps, 1)
+        return max((16 if self.cluster == 1 else 32) // self.warps, 1)
 
     @property
     def grid(self) -> Expr:
-        return ROWS * self.ctas
+        return ROWS * self.cluster
 
     @property
     def requires(self) -> Expr:
         """Predicate under which the chunks' masses and tie counts fit the shared memory of the
         bins, which they reuse.
         """
-        chunks = ceil_div(COLS, 8 * WARP * self.ctas)
+        chunks = ceil_div(COLS, 8 * WARP * self.cluster)
         fits = chunks * (self.mass_bytes + 4) <= self.shared_bytes
         return all_of((fits, self.grid <= GRID_MAX))
 
     @property
     def expects(self) -> tuple[Expect, ...]:
         found = super().expects
-        return (*found, Expect("st.shared::cluster.b64")) if self.ctas > 1 else found
+        return (*found, Expect("st.shared::cluster.b64")) if self.cluster > 1 else found
 
     @property
     def abi(self) -> Abi:

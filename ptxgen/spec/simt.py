@@ -68,7 +68,7 @@ class SimtSpec(StagedSpec):
     ctas_per_sm: int = 1
     raster: int = 8
     lanes: int = WARP
-    order: str = "rows"
+    store_order: str = "rows"
     dtype: str = "f32"
     min_arch: str = "sm_80"
     contract: Contract = FMA
@@ -82,7 +82,11 @@ class SimtSpec(StagedSpec):
         self.check_counts("bm", "bn", "bk", "tm", "tn", "lanes_m", "warps_m", "warps_n", "slices")
         self.check_counts("ctas_per_sm", "raster")
         self.check_choices(
-            order=ORDERS, min_arch=[*ARCHITECTURES], dtype=DTYPES, layout=LAYOUTS, split=SPLITS
+            store_order=ORDERS,
+            min_arch=[*ARCHITECTURES],
+            dtype=DTYPES,
+            layout=LAYOUTS,
+            split=SPLITS,
         )
         name = self.name
         one = self.warps_m * self.warps_n == 1
@@ -296,13 +300,13 @@ class ReduceSpec(SumsSpec):
     """A kernel that adds the f32 partial sums of a split reduction. ``dtype``: dtype of the
     operands, and of result and bias unless flags say f32.
 
-    Rows whose length is a multiple of ``outputs`` are read by vectors, and written by vectors if
-    the result is aligned; others element by element.
+    Rows whose length is a multiple of ``outputs_per_thread`` are read by vectors, and written by
+    vectors if the result is aligned; others element by element.
     """
 
     cta_threads: int = 128
-    outputs: int = 4
-    batch: int = 8
+    outputs_per_thread: int = 4
+    chunks_in_flight: int = 8
     dtype: str = "f32"
     min_arch: str = "sm_80"
     contract: Contract = FMA
@@ -313,16 +317,22 @@ class ReduceSpec(SumsSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.dtype in DTYPES, self.name, "dtype", self.dtype, DTYPES)
-        check(self.outputs in (1, 2, 4), self.name, "outputs of a thread", self.outputs, (1, 2, 4))
+        check(
+            self.outputs_per_thread in (1, 2, 4),
+            self.name,
+            "outputs of a thread",
+            self.outputs_per_thread,
+            (1, 2, 4),
+        )
 
     @property
     def label(self) -> str:
-        return f"{self.dtype}_{self.cta_threads}x{self.outputs}"
+        return f"{self.dtype}_{self.cta_threads}x{self.outputs_per_thread}"
 
     @property
     def tail(self) -> int:
         """Chunks that are loaded at a time when less than a batch is left."""
-        return min(self.batch, 4)
+        return min(self.chunks_in_flight, 4)
 
     @property
     def abi(self) -> Abi:
@@ -339,5 +349,5 @@ class ReduceSpec(SumsSpec):
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        most = (self.grid + 1) * (self.threads * self.outputs)
+        most = (self.grid + 1) * (self.threads * self.outputs_per_thread)
         return self.bounds("next + TAIL", self.tail, "first + q * step", most)

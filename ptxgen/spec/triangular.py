@@ -40,11 +40,11 @@ transpose."""
 
 @dataclass(frozen=True)
 class TriangularSpec(KernelSpec):
-    """A triangular solver: each lane of a warp solves for one column, ``rows`` rows at a time, in
-    registers.
+    """A triangular solver: each lane of a warp solves for one column, ``block_rows`` rows at a
+    time, in registers.
     """
 
-    rows: int = 32
+    block_rows: int = 32
     dtype: str = "f32"
     min_arch: str = "sm_80"
     contract: Contract = SOLVE
@@ -56,15 +56,15 @@ class TriangularSpec(KernelSpec):
     threads: ClassVar[int] = WARP
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "rows": "of the matrix, that are solved at a time",
+        "block_rows": "rows of the matrix that are solved together",
     }
 
     def __post_init__(self) -> None:
-        self.check_choices(dtype=("f32", "f64"), rows=(WARP,), min_arch=ARCHITECTURES)
+        self.check_choices(dtype=("f32", "f64"), block_rows=(WARP,), min_arch=ARCHITECTURES)
 
     @property
     def label(self) -> str:
-        return f"{self.dtype}_{self.rows}"
+        return f"{self.dtype}_{self.block_rows}"
 
     @property
     def element(self) -> str:
@@ -99,12 +99,12 @@ class TriangularSpec(KernelSpec):
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         return (
-            ("begin + ROWS", N + 2 * self.rows, INDEX_MAX),
+            ("begin + ROWS", N + 2 * self.block_rows, INDEX_MAX),
             ("column", COLS + WARP, INDEX_MAX),
         )
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
-            f"CTAs {self.grid} of a warp, a column a lane, {self.rows} rows at a time",
+            f"contract {self.contract}: {self.contract.step}",
+            f"CTAs {self.grid} of a warp, a column a lane, {self.block_rows} rows at a time",
         )

@@ -49,12 +49,12 @@ class LogitsSpec(KernelSpec):
     """A kernel that walks over rows of logits; each warp has a run of :data:`RUN` segments.
 
     ``part``: "segments" (writes maximum and sum of each segment, and the target's logit) or
-    "gradient" (writes the gradient of each logit, possibly over the logit). ``capped``: whether
-    there is a softcap.
+    "gradient" (writes the gradient of each logit, possibly over the logit). ``has_softcap``:
+    whether there is a softcap.
     """
 
     part: str
-    capped: bool = False
+    has_softcap: bool = False
     warps: int = 4
     dtype: str = "bf16"
     min_arch: str = "sm_80"
@@ -68,8 +68,8 @@ class LogitsSpec(KernelSpec):
     RUN: ClassVar[int] = RUN
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "what it computes of a row",
-        "capped": "whether there is a softcap",
+        "part": "quantity that the kernel computes for a row",
+        "has_softcap": "whether logits have a softcap",
         "warps": "warps of a CTA",
     }
 
@@ -82,7 +82,7 @@ class LogitsSpec(KernelSpec):
 
     @property
     def label(self) -> str:
-        return f"{self.part}_{'capped_' if self.capped else ''}{self.dtype}"
+        return f"{self.part}_{'capped_' if self.has_softcap else ''}{self.dtype}"
 
     @property
     def threads(self) -> int:
@@ -115,9 +115,9 @@ class LogitsSpec(KernelSpec):
                 "T": cuda.STORAGE[self.dtype],
                 "C": cuda.CTYPES[self.wide],
                 "SEGMENT": SEGMENT,
-                "formula": formula(self.part, self.dtype, self.capped),
+                "formula": formula(self.part, self.dtype, self.has_softcap),
                 "functions": cuda.functions,
-                **told(self.part, self.dtype, self.capped),
+                **told(self.part, self.dtype, self.has_softcap),
             }
         )
 
@@ -126,7 +126,7 @@ class LogitsSpec(KernelSpec):
         storage, wide = cuda.STORAGE[self.dtype], cuda.CTYPES[self.wide]
         x, target = ptr("x", f"const {storage}*"), ptr("target", "const void*")
         counts = tuple(Param(name, "u32") for name in ("rows", "cols", "flags"))
-        numbers = caps(self.wide) if self.capped else ()
+        numbers = caps(self.wide) if self.has_softcap else ()
         if self.part == "segments":
             results = (ptr(name, f"{wide}*") for name in ("top", "total", "hit"))
             return Abi((x, target, *results, Param("ldx", "i64"), *counts, *numbers))
@@ -160,7 +160,7 @@ class LogitsSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}: {self.contract.step}",
+            f"contract {self.contract}: {self.contract.step}",
             f"{self.part}: CTAs {self.grid} of {self.threads} threads",
         )
 

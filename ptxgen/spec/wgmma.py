@@ -356,8 +356,8 @@ class WgmmaSpec(Ring, GemmSpec):
     ``split``: "none" (the plan has one chunk), "serial" (a CTA takes one chunk after another and
     adds each to a second set of sums) or "workspace" (a work item is one chunk of a tile; a reduce
     kernel adds the partial sums). ``ctas_per_sm``: CTAs that share an SM, which bounds registers
-    and shared memory. ``held``: sums of each fragment's second set that a thread keeps in shared
-    memory, for want of registers. ``registers``: registers of a consumer thread after
+    and shared memory. ``spilled_sums``: sums of each fragment's second set that a thread keeps in
+    shared memory, for want of registers. ``registers``: registers of a consumer thread after
     ``setmaxnreg``; the producer is then a whole warpgroup that gives up its own. 0: no
     reallocation.
     """
@@ -377,7 +377,7 @@ class WgmmaSpec(Ring, GemmSpec):
     dtype: str = "bf16"
     min_arch: str = "sm_90"
     contract: Contract = TC16
-    held: int | None = None
+    spilled_sums: int | None = None
 
     family: ClassVar[str] = "wgmma"
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
@@ -413,7 +413,7 @@ class WgmmaSpec(Ring, GemmSpec):
     @cached_property
     def parts(self) -> Parts:
         """Parts that the kernel is made of."""
-        split: Split = Serial(self.held or 0) if self.split == "serial" else Unsplit()
+        split: Split = Serial(self.spilled_sums or 0) if self.split == "serial" else Unsplit()
         return Parts(self.schedule, self.load, split, self.store)
 
     @property
@@ -463,11 +463,11 @@ class WgmmaSpec(Ring, GemmSpec):
     @property
     def totals(self) -> int:
         """Registers of a consumer thread for totals over chunks."""
-        held = self.fragments * (self.held or 0)
+        held = self.fragments * (self.spilled_sums or 0)
         return self.accumulators - held if self.split == "serial" else 0
 
     @property
-    def ahead(self) -> int:
+    def prefetch(self) -> int:
         """Steps by which the store prefetches the old values that it adds to, if registers are
         left.
         """
@@ -487,7 +487,7 @@ class WgmmaSpec(Ring, GemmSpec):
         """Shared memory of a consumer warp, in bytes, for totals over chunks that do not fit
         registers.
         """
-        return WARP * 4 * self.fragments * (self.held or 0)
+        return WARP * 4 * self.fragments * (self.spilled_sums or 0)
 
     @property
     def pitch16(self) -> int:
@@ -603,17 +603,17 @@ class WgmmaSpec(Ring, GemmSpec):
 class WgmmaSegmentsSpec(WgmmaSpec):
     """A product of hidden states and a vocabulary's weights that stores no logits. For each segment
     of a row it stores maximum and sum as in contract ``flce/3``, and the target's logit. A tile is
-    as wide as a segment. ``capped``: whether there is a softcap.
+    as wide as a segment. ``has_softcap``: whether there is a softcap.
     """
 
     contract: Contract = FLCE
-    capped: bool = False
+    has_softcap: bool = False
 
     family: ClassVar[str] = "vocab_segments_wgmma"
     legible: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {
         **GemmSpec.meanings,
-        "capped": "whether there is a softcap",
+        "has_softcap": "whether logits have a softcap",
     }
     WIDE_TARGET: ClassVar[int] = WIDE_TARGET
 
@@ -628,8 +628,10 @@ class WgmmaSegmentsSpec(WgmmaSpec):
     @property
     def context(self) -> Mapping[str, Any]:
         own = {
-            "weight_functions": list(cuda.functions(vocab_segments.term(self.dtype, self.capped))),
-            **told("segments", self.dtype, self.capped),
+            "weight_functions": list(
+                cuda.functions(vocab_segments.term(self.dtype, self.has_softcap))
+            ),
+            **told("segments", self.dtype, self.has_softcap),
         }
         return MappingProxyType({**super().context, **own})
 
@@ -647,11 +649,11 @@ class WgmmaSegmentsSpec(WgmmaSpec):
             ptr("target", "const void*"),
             *(ptr(name, "float*") for name in ("top", "total", "hit")),
         )
-        numbers = caps("f32") if self.capped else ()
+        numbers = caps("f32") if self.has_softcap else ()
         maps = tuple(p for p in kept if p.kind == "map")
         told = tuple(p for p in kept[at:] if p.kind != "map")
         return Abi((*kept[:at], *own, *told, *numbers, *maps))
 
     @property
     def label(self) -> str:
-        return f"{'capped_' if self.capped else ''}{super().label}"
+        return f"{'capped_' if self.has_softcap else ''}{super().label}"

@@ -36,11 +36,11 @@ SMALL = 99
 """KiB of shared memory that a CTA may have on every architecture."""
 
 THREE: Mapping[str, Any] = MappingProxyType(
-    {"warps": 12, "registers": 152, "head": 64, "head_v": 64}
+    {"warps": 12, "registers": 152, "head_dim": 64, "head_dim_v": 64}
 )
 """Fields of the Hopper kernel with three consumer warpgroups; it is listed with heads that fit its
 registers."""
-ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 216, "budget": 113})
+ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 216, "shared_kib": 113})
 """Fields of the Hopper kernel with one consumer warpgroup, two CTAs per SM."""
 ONE_KEYS_MAX = 512
 """Most keys for which the kernel with one warpgroup is chosen, whatever the number of its tiles."""
@@ -63,9 +63,9 @@ WHOLE_SPLITS = 4
 """Most splits that a CTA takes one after the other, where it could take one only."""
 SPLIT_TILES_MAX = 16
 """Tiles for each SM beyond which CTAs of 8 warps with one split each no longer pay."""
-SIXTEEN: Mapping[str, Any] = MappingProxyType({"warps": 16, "budget": 227, "min_arch": "sm_90"})
-EIGHT: Mapping[str, Any] = MappingProxyType({"warps": 8, "budget": 227, "min_arch": "sm_90"})
-FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "budget": SMALL})
+SIXTEEN: Mapping[str, Any] = MappingProxyType({"warps": 16, "shared_kib": 227, "min_arch": "sm_90"})
+EIGHT: Mapping[str, Any] = MappingProxyType({"warps": 8, "shared_kib": 227, "min_arch": "sm_90"})
+FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "shared_kib": SMALL})
 """Fields of decode kernels, whose warps share 16 rows; the smallest runs on every architecture."""
 CLUSTERED = 15, 16
 """Share of the SMs that clusters can occupy: the SMs of a GPC are no multiple of a cluster. An
@@ -155,7 +155,7 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     why = f"Hopper: wgmma, the copy engine{more}"
     before = (MaskSpec(),) if kind.mapped else ()
     joins = {
-        s: AttentionSpec(warps=s.warps, budget=SMALL, part="join", dtype=dtype)
+        s: AttentionSpec(warps=s.warps, shared_kib=SMALL, part="join", dtype=dtype)
         for s in (of_one, of_two)
     }
     of_split = f"{why}, few rows, many keys: a CTA has a split"
@@ -186,7 +186,7 @@ def _table(
         routes += _decode(dtype)
     for warps, budget in ctas:
         whole, split, join = (
-            AttentionSpec(warps=warps, budget=kib, part=part, dtype=dtype, contract=contract)
+            AttentionSpec(warps=warps, shared_kib=kib, part=part, dtype=dtype, contract=contract)
             for part, kib in (("whole", budget), ("split", SMALL), ("join", SMALL))
         )
         wanted = TRUE if (warps, budget) == ctas[-1] else whole.rows // 2 < ROWS
@@ -202,7 +202,7 @@ TABLES: dict[Key, Callable[[], RouteTable]] = {
         (4, 163),
         (2, SMALL),
         half=True,
-        pinned=(AttentionSpec(64, 64, rounded=True),),
+        pinned=(AttentionSpec(64, 64, rounds_scores=True),),
     ),
     ("attention", "f32"): lambda: _table("f32", (2, SMALL)),
 }

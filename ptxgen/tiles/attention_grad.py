@@ -49,9 +49,9 @@ KERNELS = "dq", "dkdv"
 output times its gradient) for dkdv."""
 PINNED: Mapping[str, tuple[AttentionGradSpec, ...]] = MappingProxyType(
     {
-        "dq": (AttentionGradSpec("dq", 64, 64, True, warps=2, budget=99),),
+        "dq": (AttentionGradSpec("dq", 64, 64, True, warps=2, shared_kib=99),),
         "dkdv": (
-            AttentionGradSpec("dkdv", 64, 64, True, warps=4, budget=99),
+            AttentionGradSpec("dkdv", 64, 64, True, warps=4, shared_kib=99),
             HopperGradSpec("dkdv", 64, 64),
         ),
     }
@@ -79,7 +79,7 @@ def _table(part: str, kind: str) -> RouteTable:
             wanted = (ROWS > one.rows) | (PAST > one.rows) if part == "dq" else TRUE
             routes.append(Route((one,), wanted & alone, f"{why}: one warpgroup"))
             if part == "dq":
-                three = replace(both, head=THREE_MAX, head_v=THREE_MAX, **THREE)
+                three = replace(both, head_dim=THREE_MAX, head_dim_v=THREE_MAX, **THREE)
                 routes.append(Route((three,), wanted, f"{why}: three warpgroups"))
             routes.append(Route((both,), wanted, why))
             routes += _masked(routes[-3 if part == "dq" else -2 :])
@@ -87,7 +87,7 @@ def _table(part: str, kind: str) -> RouteTable:
         for n, ctas in enumerate(zip(*given, strict=True), 1):
             specs = [
                 AttentionGradSpec(
-                    each, head, head, warps=warps, budget=budget, dtype=dtype, contract=contract
+                    each, head, head, warps=warps, shared_kib=budget, dtype=dtype, contract=contract
                 )
                 for each, (warps, budget) in zip(parts, ctas, strict=True)
             ]

@@ -58,5 +58,5 @@ def _pinned() -> Iterator[ColumnsSpec]:
         yield ColumnsSpec("leaves", 8, 8, 8, dtype=variant(name, formula))
 
 
-TABLES: dict[Key, Callable[[], RouteTable]] = {("columns",): _columns}
+TABLES: dict[Key, Callable[[], RouteTable]] = {("column_reductions",): _columns}
 """Constructors of the route tables, by key."""

@@ -58,14 +58,14 @@ def _gather(
     layout: str = "NT",
     kind: type[ConvGatherSpec] = ConvGatherSpec,
     registers: int = 208,
-    held: int | None = None,
+    spilled_sums: int | None = None,
 ) -> ConvGatherSpec:
     """Returns a gathering kernel. Small tiles have one consumer and share an SM, so that one CTA
     multiplies while another one's threads gather.
     """
     small = bm * bn <= 64 * 64
     registers = registers if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0
-    how = {"registers": registers, "held": held, "ctas_per_sm": 2 if small else 1}
+    how = {"registers": registers, "spilled_sums": spilled_sums, "ctas_per_sm": 2 if small else 1}
     how |= {"consumers": 1} if small else {}
     return _of(kind, layout, bm, bn, stages, split, **how)
 
@@ -133,8 +133,8 @@ def _table() -> RouteTable:
         _kernel(64, 64, 12),
     )
     some = (
-        _gather(128, 256, 3, registers=224, held=80),
-        _gather(128, 192, 4, registers=216, held=32),
+        _gather(128, 256, 3, registers=224, spilled_sums=80),
+        _gather(128, 192, 4, registers=216, spilled_sums=32),
         _gather(128, 128, 6),
         _gather(64, 64, 6),
         _gather(64, 32, 8),
@@ -160,11 +160,11 @@ def _turned() -> RouteTable:
         _kernel(64, 64, 12, layout="NN"),
     )
     some = (
-        _gather(128, 256, 3, layout="NN", registers=224, held=80),
-        _gather(128, 192, 4, layout="NN", registers=216, held=32),
+        _gather(128, 256, 3, layout="NN", registers=224, spilled_sums=80),
+        _gather(128, 192, 4, layout="NN", registers=216, spilled_sums=32),
         _gather(128, 128, 6, layout="NN"),
-        _carried(128, 256, 3, registers=224, held=80),
-        _carried(128, 192, 4, registers=216, held=32),
+        _carried(128, 256, 3, registers=224, spilled_sums=80),
+        _carried(128, 192, 4, registers=216, spilled_sums=32),
         _carried(128, 128, 6),
         _carried(128, 64, 8),
         _carried(128, 32, 5),

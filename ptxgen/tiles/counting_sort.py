@@ -19,7 +19,7 @@ def _sort() -> RouteTable:
         first = RunsSpec("block") if passes else OrderSpec("block")
         steps = [Step(first, dict(zip(("y", "at"), names[0], strict=True)), given)]
         for i in range(passes):
-            merge = (RunsSpec if i + 1 < passes else OrderSpec)("merge", run=BLOCK * RUNS**i)
+            merge = (RunsSpec if i + 1 < passes else OrderSpec)("merge", run_length=BLOCK * RUNS**i)
             bind = dict(zip(("runs", "from", "y", "at"), (*names[i], *names[i + 1]), strict=True))
             steps.append(Step(merge, bind))
         routes.append(Route(steps, reason=f"sorted in blocks, merged {passes} times"))
@@ -42,9 +42,9 @@ def _put() -> RouteTable:
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
-    ("order", "sort"): _sort,
-    ("order", "count"): _count,
-    ("order", "put"): _put,
-    ("order", "place"): _place,
+    ("counting_sort", "sort"): _sort,
+    ("counting_sort", "count"): _count,
+    ("counting_sort", "put"): _put,
+    ("counting_sort", "place"): _place,
 }
 """Constructors of the route tables, by key."""

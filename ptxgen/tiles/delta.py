@@ -16,7 +16,7 @@ def _table() -> RouteTable:
         (Route((DeltaSpec(2),), TRUE, "there is no other"),),
         ("bf16",),
         opened=True,
-        pinned=lambda: (DeltaSpec(2, delta=False, groups=4, dtype="f32"),),
+        pinned=lambda: (DeltaSpec(2, delta_rule=False, row_groups=4, dtype="f32"),),
     )
 
 

@@ -32,7 +32,7 @@ def _chain(layout: str) -> tuple[F64Spec, ...]:
     """Returns tensor-core kernels for a reduction of one chunk."""
     return (
         F64Spec(layout, 16, 32, 32, 1, 2, 8, ctas_per_sm=2),
-        F64Spec(layout, 128, 128, 16, 2, 4, 5, depth=4),
+        F64Spec(layout, 128, 128, 16, 2, 4, 5, mma_k=4),
         F64Spec(layout, 64, 64, 16, 2, 2, 4, ctas_per_sm=2 if layout == "TT" else 3),  # 3 spill
         F64Spec(layout, 32, 64, 32, 2, 2, 4, ctas_per_sm=2),
         F64Spec(layout, 32, 32, 32, 2, 2, 6, ctas_per_sm=2),
@@ -75,7 +75,7 @@ def _unaligned(layout: str) -> tuple[F64Spec, ...]:
 
 def _portable(layout: str) -> tuple[Route, ...]:
     """Returns routes on FMA units, for any GPU; the last takes any size and alignment."""
-    large = F64Spec(layout, 128, 64, 16, 2, 2, 3, unit="fma", depth=1, ahead=0)
+    large = F64Spec(layout, 128, 64, 16, 2, 2, 3, unit="fma", mma_k=1, prefetch=0)
     filler = F64Spec(
         layout,
         64,
@@ -89,7 +89,7 @@ def _portable(layout: str) -> tuple[Route, ...]:
         align_b=8,
         split="serial",
         persistent=True,
-        depth=1,
+        mma_k=1,
         ctas_per_sm=3,
     )
     return (*routes((large,), "FMA units, one chain"), last(filler))
@@ -128,7 +128,7 @@ def _parts() -> tuple[Route, ...]:
             align_a=align,
             align_b=align,
             split="workspace",
-            depth=8 if unit == "mma" else 1,
+            mma_k=8 if unit == "mma" else 1,
             ctas_per_sm=2,
         )
 
@@ -147,7 +147,7 @@ def _continued() -> tuple[Route, ...]:
         align_b=8,
         split="onto",
         persistent=True,
-        depth=1,
+        mma_k=1,
         ctas_per_sm=3,
     )
     reason = "one chain, from what is there, on tensor cores"

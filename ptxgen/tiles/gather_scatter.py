@@ -9,8 +9,8 @@ from ptxgen.expr import TRUE, const
 from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.gather_scatter import (
     BLOCK,
+    CTA_ROWS,
     GATHERS,
-    OWNED,
     RUNS,
     SCATTERS,
     GatherSpec,
@@ -29,9 +29,13 @@ def _gather() -> RouteTable:
 
 def _scatter(old: bool) -> RouteTable:
     sort = SortSpec("sort")
-    merges = [SortSpec("merge", run=BLOCK * RUNS**i) for i in range(3)]
+    merges = [SortSpec("merge", run_length=BLOCK * RUNS**i) for i in range(3)]
     routes = []
-    kinds = (16, OWNED[0], ""), (0, OWNED[1], ", short rows"), (0, OWNED[0], ", off 16 bytes")
+    kinds = (
+        (16, CTA_ROWS[0], ""),
+        (0, CTA_ROWS[1], ", short rows"),
+        (0, CTA_ROWS[0], ", off 16 bytes"),
+    )
     for width, owned, where in kinds:
         leaves = SortSpec("leaves", width, dtype=SUMMED[0])
         total = ScatterSpec("sum", width, old, owned, dtype=SUMMED[0])

@@ -33,7 +33,18 @@ def _tc_rows(layout: str) -> tuple[Route, ...]:
 
     many, some = M > GROUPS * 48, M > GROUPS * 2
     few = _mma(
-        layout, 16, 64, 128, 1, 4, 4, swap=True, split="serial", copiers=4, ahead=7, stream="b"
+        layout,
+        16,
+        64,
+        128,
+        1,
+        4,
+        4,
+        swap_operands=True,
+        split="serial",
+        producer_warps=4,
+        prefetch=7,
+        streamed="b",
     )
     return (
         route(
@@ -43,7 +54,16 @@ def _tc_rows(layout: str) -> tuple[Route, ...]:
         ),
         route(
             GroupedWgmmaSpec(
-                layout, 128, 256, 64, 2, 3, registers=240, raster=16, split="serial", held=64
+                layout,
+                128,
+                256,
+                64,
+                2,
+                3,
+                registers=240,
+                raster=16,
+                split="serial",
+                spilled_sums=64,
             ),
             many,
             "many rows a group, in several chunks, by wgmma",
@@ -79,10 +99,12 @@ def _tc_rows(layout: str) -> tuple[Route, ...]:
 
 
 def _tc_sums(layout: str) -> tuple[Route, ...]:
-    fast = GroupedWgmmaSpec(layout, 128, 256, 64, 2, 4, registers=232, raster=16, over="sums")
+    fast = GroupedWgmmaSpec(layout, 128, 256, 64, 2, 4, registers=232, raster=16, grouped_by="sums")
     return (
         Route((fast,), TRUE, "by wgmma"),
-        Route((_mma(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, over="sums"),), TRUE, "by mma"),
+        Route(
+            (_mma(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, grouped_by="sums"),), TRUE, "by mma"
+        ),
         last(
             _mma(
                 layout,
@@ -95,7 +117,7 @@ def _tc_sums(layout: str) -> tuple[Route, ...]:
                 copy_a="plain",
                 copy_b="plain",
                 ctas_per_sm=3,
-                over="sums",
+                grouped_by="sums",
             )
         ),
     )
@@ -109,7 +131,7 @@ def _simt(layout: str, over: str) -> tuple[Route, ...]:
     )
     kernel = GroupedSimtSpec(
         layout, 64, 64, 16, 8, 4, 4, 2, 2, 3, a, b,
-        split="slices" if over == "rows" else "none", persistent=True, over=over,
+        split="slices" if over == "rows" else "none", persistent=True, grouped_by=over,
     )  # fmt: skip
     return (last(kernel),)
 

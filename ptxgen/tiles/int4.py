@@ -22,7 +22,7 @@ from ptxgen.spec.int4 import Int4Spec, space
 from ptxgen.spec.int4_packed import PackedSpec, UnpackSpec, pitch
 from ptxgen.tiles.realign import copying
 
-# bm, bn, bk, warps_m, warps_n, stages; warps_k; sizes of clusters; ``ahead``.
+# bm, bn, bk, warps_m, warps_n, stages; warps_k; sizes of clusters; ``prefetch``.
 TILES = (
     ((32, 32, 512, 1, 1, 4), 8, (1, 2), True, "few rows or few outputs"),
     ((32, 64, 512, 1, 1, 4), 8, (1,), False, "few rows"),
@@ -60,7 +60,7 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
                     *sizes,
                     warps_k=warps_k,
                     cluster_k=cluster_k,
-                    ahead=ahead,
+                    prefetch=ahead,
                     copy=copy,
                     widen=widen,
                     ctas_per_sm=2,

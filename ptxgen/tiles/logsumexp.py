@@ -11,11 +11,12 @@ from ptxgen.spec.logsumexp import ROWS, SEGMENTS, SMS, SPACE, LogSumExpSpec
 
 def _logsumexp() -> RouteTable:
     tiny, *several = (
-        LogSumExpSpec("short", several=n, pieces=p) for n, p in ((4, 1), (4, 2), (2, 4))
+        LogSumExpSpec("short", rows_per_warp=n, groups_per_lane=p)
+        for n, p in ((4, 1), (4, 2), (2, 4))
     )
     short = LogSumExpSpec("short")
     split = LogSumExpSpec("segments"), LogSumExpSpec("combine")
-    narrow, wide = LogSumExpSpec("whole", 4, held=32), LogSumExpSpec("whole")
+    narrow, wide = LogSumExpSpec("whole", 4, concurrent_segments=32), LogSumExpSpec("whole")
     many, filling = ROWS > SMS * 8, ROWS > SMS * 128
     few = (ROWS < SMS * 2) & (SEGMENTS >= 12)
     return RouteTable(

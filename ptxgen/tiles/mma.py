@@ -1,15 +1,15 @@
 """The mma family: kernels of bf16 and f16 on the tensor cores of sm_80 and later, contract tc16.
 
 A line gives a CTA tile BM x BN x BK, the warps along m and n, the stages of the ring, and
-``copiers``, warps that only copy.
+``producer_warps``, warps that only copy.
 
 Three regimes (docs/notes/2026-11-28-gemm-16-bit.md has the measurements):
 
 - *few rows* (M <= 64): the weight is read once, which decides the time. Its columns are the
-  instruction's 16 rows (``swap``); some warps only copy, so that warps that multiply never wait for
-  an address; fragments are fetched well ahead; the weight has L2's evict-first policy. The width of
-  a tile follows from N, so that nearly every SM has one, and from the length of the pieces of the
-  weight's rows that it reads.
+  instruction's 16 rows (``swap_operands``); some warps only copy, so that warps that multiply never
+  wait for an address; fragments are fetched well ahead; the weight has L2's evict-first policy. The
+  width of a tile follows from N, so that nearly every SM has one, and from the length of the pieces
+  of the weight's rows that it reads.
 - *the rest*: the largest tile that still gives nearly every SM one.
 - *unaligned*: operands are copied by words or single elements.
 
@@ -30,8 +30,8 @@ def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
         bk: int,
         warps: tuple[int, int],
         stages: int,
-        copiers: int,
-        ahead: int = 7,
+        producer_warps: int,
+        prefetch: int = 7,
     ) -> MmaSpec:
         return MmaSpec(
             layout,
@@ -40,12 +40,12 @@ def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             bk,
             *warps,
             stages,
-            swap=True,
+            swap_operands=True,
             split="serial",
             raster=0,
-            copiers=copiers,
-            ahead=ahead,
-            stream="b",
+            producer_warps=producer_warps,
+            prefetch=prefetch,
+            streamed="b",
             dtype=dtype,
         )
 
@@ -54,7 +54,7 @@ def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
     narrow = (
         (kernel(8, 16, 512, (1, 1), 4, 2),)  # a piece of the weight's rows is BK * 2 bytes long
         if layout == "NT"
-        else (kernel(8, 64, 128, (1, 4), 9, 2, ahead=3), kernel(8, 32, 128, (1, 2), 9, 4))
+        else (kernel(8, 64, 128, (1, 4), 9, 2, prefetch=3), kernel(8, 32, 128, (1, 2), 9, 4))
     )
     return (
         *narrow,
@@ -72,8 +72,8 @@ def _few_rows(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             6,
             split="serial",
             raster=0,
-            copiers=4,
-            stream="b",
+            producer_warps=4,
+            streamed="b",
             dtype=dtype,
         ),
     )
@@ -94,7 +94,7 @@ def _by_words(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
     """
 
     def kernel(
-        bm: int, bn: int, warps: tuple[int, int], stages: int, copiers: int, ctas: int
+        bm: int, bn: int, warps: tuple[int, int], stages: int, producer_warps: int, ctas: int
     ) -> MmaSpec:
         return MmaSpec(
             layout,
@@ -107,7 +107,7 @@ def _by_words(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             "words",
             split="serial",
             ctas_per_sm=ctas,
-            copiers=copiers,
+            producer_warps=producer_warps,
             dtype=dtype,
         )
 
@@ -129,11 +129,11 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             5,
             copy,
             copy,
-            swap=True,
+            swap_operands=True,
             split="serial",
             raster=0,
-            copiers=4,
-            ahead=7,
+            producer_warps=4,
+            prefetch=7,
             dtype=dtype,
         )
 
@@ -164,12 +164,12 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
                 2,
                 4,
                 "words",
-                swap=True,
+                swap_operands=True,
                 split="serial",
                 raster=0,
-                copiers=2,
-                ahead=7,
-                stream="b",
+                producer_warps=2,
+                prefetch=7,
+                streamed="b",
                 dtype=dtype,
             ),
         )
@@ -202,8 +202,8 @@ def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
         ctas: int,
         *,
         copy: str = "vector",
-        copiers: int = 0,
-        stream: str = "",
+        producer_warps: int = 0,
+        streamed: str = "",
     ) -> MmaSpec:
         return MmaSpec(
             layout,
@@ -217,15 +217,15 @@ def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
             copy,
             split="workspace",
             ctas_per_sm=ctas,
-            copiers=copiers,
-            stream=stream,
+            producer_warps=producer_warps,
+            streamed=streamed,
             dtype=dtype,
         )
 
     return (
-        kernel(64, 64, 128, 3, 2, copiers=4, stream="ab"),
+        kernel(64, 64, 128, 3, 2, producer_warps=4, streamed="ab"),
         kernel(128, 128, 64, 3, 2),
-        *((kernel(64, 64, 64, 4, 2, copy="words", copiers=4),) if layout[0] == "N" else ()),
+        *((kernel(64, 64, 64, 4, 2, copy="words", producer_warps=4),) if layout[0] == "N" else ()),
         kernel(64, 32, 64, 4, 4, copy="words"),  # few columns
         kernel(64, 64, 32, 4, 4, copy="plain"),
     )

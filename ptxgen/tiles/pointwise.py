@@ -22,7 +22,7 @@ _ROUTES = (
 
 def _pointwise() -> RouteTable:
     routes = (
-        Route((PointwiseSpec(way, FORMS[way], pieces=pieces),), TRUE, why)
+        Route((PointwiseSpec(way, FORMS[way], vectors_per_thread=pieces),), TRUE, why)
         for way, pieces, why in _ROUTES
     )
     return RouteTable(SPACE, tuple(routes), ("bf16",), opened=True, pinned=_pinned)
@@ -35,7 +35,7 @@ def _pinned() -> Iterator[PointwiseSpec]:
     from ptxgen.numerics.functions import silu
 
     formula = Formula((Output("y0", "bf16", silu(read("x0", "bf16"))),))
-    yield PointwiseSpec("flat", Form(formula, (0, 0), "v", 1), pieces=2)
+    yield PointwiseSpec("flat", Form(formula, (0, 0), "v", 1), vectors_per_thread=2)
     yield PointwiseSpec("blocks", Form(formula, (0, 1), "wv", 2))
     yield PointwiseSpec("blocks", Form(formula, (0, 1), "vw", 4))
 

@@ -2,7 +2,7 @@
 
 A line of mma.sync gives a CTA tile BM x BN x BK, the multiplying warps along m and n, the helper
 warps, and the stages that these copy ahead; a line of wgmma gives the tile, consumer warpgroups,
-stages, helpers and their teams. Regimes (docs/notes/2026-11-29-all-areas.md links to measurements):
+stages, producers and their teams. Regimes (docs/notes/2026-11-29-all-areas.md links to measurements):
 
 - *few rows*: the weight is read once. With few columns, narrow tiles occupy more SMs, and helper
   warps widen the weight; else the warps that multiply look codes up themselves;
@@ -33,11 +33,17 @@ def few_rows(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
     """Returns the kernels for few rows and few columns, whose weight helper warps widen."""
 
     def kernel(
-        bm: int, bn: int, warps: int, helpers: int, stages: int, ahead: int = 7, **more: Any
+        bm: int,
+        bn: int,
+        warps: int,
+        producer_warps: int,
+        stages: int,
+        prefetch: int = 7,
+        **more: Any,
     ) -> QuantizedTensorSpec:
         tile = bm, bn, 256
         return QuantizedTensorSpec(
-            layout, *tile, 1, warps, helpers, stages, ahead, dtype=dtype, **more
+            layout, *tile, 1, warps, producer_warps, stages, prefetch, dtype=dtype, **more
         )
 
     if layout == "NT":
@@ -73,10 +79,10 @@ def more_columns(layout: str, dtype: str) -> tuple[QuantizedPairsSpec, ...]:
     """
 
     def kernel(
-        bm: int, bn: int, warps: int, helpers: int, stages: int, bk: int = 256
+        bm: int, bn: int, warps: int, producer_warps: int, stages: int, bk: int = 256
     ) -> QuantizedPairsSpec:
         return QuantizedPairsSpec(
-            *(layout, bm, bn, bk, warps, helpers, stages, 2),
+            *(layout, bm, bn, bk, warps, producer_warps, stages, 2),
             dtype=dtype,
             min_arch="sm_90",
         )
@@ -103,21 +109,23 @@ def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
         stages: int,
         *,
         registers: int = 0,
-        helpers: int = 8,
+        producer_warps: int = 8,
         teams: int | None = None,
-        copied: int = 4,
+        index_stages: int = 4,
     ) -> QuantizedWgmmaSpec:
         return QuantizedWgmmaSpec(
             *(layout, *tile, consumers, stages),
             registers=registers,
-            helpers=helpers,
-            copied=copied,
+            producer_warps=producer_warps,
+            index_stages=index_stages,
             teams=teams,
             dtype=dtype,
         )
 
     # In layout NN a tile of 96 columns takes as much shared memory as one of 128.
-    wide = (kernel((128, 96, 128), 2, 3, helpers=12, copied=3),) if layout == "NT" else ()
+    wide = (
+        (kernel((128, 96, 128), 2, 3, producer_warps=12, index_stages=3),) if layout == "NT" else ()
+    )
     return (
         kernel((64, 32, 128), 1, 6, teams=2),
         kernel((64, 64, 128), 1, 5),
@@ -125,8 +133,8 @@ def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
         kernel((128, 64, 128), 2, 3),
         *wide,
         kernel((128, 128, 64), 2, 5),
-        kernel((192, 128, 64), 3, 4, registers=112, teams=2, copied=2),
-        kernel((256, 128, 64), 2, 3, registers=208, teams=2, copied=3),
+        kernel((192, 128, 64), 3, 4, registers=112, teams=2, index_stages=2),
+        kernel((256, 128, 64), 2, 3, registers=208, teams=2, index_stages=3),
     )
 
 
@@ -135,13 +143,13 @@ def in_turns(layout: str, dtype: str) -> Iterator[QuantizedWgmmaSpec]:
     turns.
 
     The kernel with 96 columns is left out, since it would spill. So are those with 192 and 256
-    rows: beside the totals their shared memory has a stage less, which teams of helpers cannot
+    rows: beside the totals their shared memory has a stage less, which teams of producers cannot
     share evenly, or only slowly.
     """
     for spec in more_rows(layout, dtype):
         if spec.bn != 96 and spec.bm <= 128:
             held = 16 if (spec.bm, spec.bn) == (128, 128) else None  # else registers run out
-            yield replace(spec, split="serial", held=held)
+            yield replace(spec, split="serial", spilled_sums=held)
 
 
 PARTIAL = {

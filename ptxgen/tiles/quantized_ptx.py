@@ -26,7 +26,7 @@ def _kernel(
 ) -> QuantizedPtxSpec:
     bm, tm, tn, warps = tile
     return QuantizedPtxSpec(
-        layout, bm, tm, tn, warps, look_up=look_up, ahead=ahead, contract=contract
+        layout, bm, tm, tn, warps, lookup=look_up, prefetch=ahead, contract=contract
     )
 
 
@@ -83,11 +83,13 @@ def wide_routes(layout: str) -> tuple[Route, ...]:
     then = (FinishSpec(),) if layout == "NT" else ()
     tensor = (
         *(
-            QuantizedMmaSpec(layout, bm, tm, tn, warps, look_up=look_up, ahead=ahead)
+            QuantizedMmaSpec(layout, bm, tm, tn, warps, lookup=look_up, prefetch=ahead)
             for (bm, tm, tn, warps), ahead, look_up in _ANY[layout]
         ),
         *(
-            QuantizedMmaSpec(layout, bm, tm, tn, warps, look_up="shuffle", ahead=ahead, align_a=16)
+            QuantizedMmaSpec(
+                layout, bm, tm, tn, warps, lookup="shuffle", prefetch=ahead, align_a=16
+            )
             for (bm, tm, tn, warps), ahead in _WIDE
         ),
     )

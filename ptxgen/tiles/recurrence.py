@@ -15,13 +15,16 @@ DTYPES = ("bf16", "f16", "f32")
 
 def _selective(part: str) -> RouteTable:
     shares = ((4, 4), (16, 4), (32, 8))
-    specs = (SelectiveSpec(part, lanes=n, states=m, warps=4, tile=tile(n * m)) for n, m in shares)
+    specs = (
+        SelectiveSpec(part, lanes=n, states_per_lane=m, warps=4, tile_tokens=tile(n * m))
+        for n, m in shares
+    )
     routes = (Route((s,), TRUE, f"{s.lanes} lanes have a channel") for s in specs)
     return RouteTable(SPACE, tuple(routes), DTYPES)
 
 
 def _linear(part: str) -> RouteTable:
-    spec = LinearSpec(part, depth=48 if part == "forward" else 32)
+    spec = LinearSpec(part, prefetch=48 if part == "forward" else 32)
     return RouteTable(LINEAR_SPACE, (Route((spec,), TRUE, "a thread has a channel"),), DTYPES)
 
 

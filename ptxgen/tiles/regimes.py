@@ -52,7 +52,7 @@ def gemm(
         slices=max(slices, 1),
         split="slices" if slices else split,
         ctas_per_sm=ctas,
-        order=order,
+        store_order=order,
         persistent=persistent,
         dtype=dtype,
     )

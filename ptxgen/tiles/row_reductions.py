@@ -15,10 +15,10 @@ from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.row_reductions import DOWN_SPACE, SPACE, RowSpec
 
-KEY: Key = ("rows",)
+KEY: Key = ("row_reductions",)
 SHOWN = ("softmax x=bf16 > bf16",)
 """Representative variants, which reviewers read and goldens hold."""
-DOWN: Key = ("rows", "down")
+DOWN: Key = ("row_reductions", "down")
 """Key of the table of variants with results that are sums down rows."""
 SHOWN_DOWN = ("rms_norm_gradients dy=bf16 x=bf16 weight=bf16 eps=f32 > bf16 bf16",)
 
@@ -27,13 +27,13 @@ def _split(vector: bool) -> tuple[Route, ...]:
     """Returns routes that spread a row over all CTAs: two launches for one stage, five for other
     formulas.
     """
-    sums = [RowSpec("branches", 16, 2, vector=vector, stage=stage) for stage in (0, 1)]
-    alone = replace(sums[0], final=True)
+    sums = [RowSpec("branches", 16, 2, vectorized=vector, stage=stage) for stage in (0, 1)]
+    alone = replace(sums[0], is_last=True)
     if vector:
-        alone = replace(alone, warps=32, leaves=1, per_sm=2)
-    once = alone, RowSpec("combine", 16, final=True)
-    added = RowSpec("combine", 16), RowSpec("combine", 16, stage=1, final=True)
-    steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", 16, 2, vector=vector)
+        alone = replace(alone, warps=32, leaves_per_warp=1, ctas_per_sm=2)
+    once = alone, RowSpec("combine", 16, is_last=True)
+    added = RowSpec("combine", 16), RowSpec("combine", 16, stage=1, is_last=True)
+    steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", 16, 2, vectorized=vector)
     return (
         Route(once, reason="few very long rows: branches on all SMs, then their sum"),
         Route(steps, reason="few very long rows, stage by stage, on all SMs"),
@@ -48,22 +48,39 @@ def _each(reason: str, *kernels: RowSpec) -> Iterator[Route]:
 def _rows() -> RouteTable:
     held, cluster = partial(RowSpec, "held"), partial(RowSpec, "cluster", 16)
     staged = partial(RowSpec, "staged", persistent=True)
-    odd = partial(replace, vector=False)
-    short = held(lanes=16, pieces=1, rows=16), held(pieces=1, rows=8), held(pieces=2, rows=8)
-    warp, four, eight = held(rows=4), held(4), held(8)
-    long, twice, streamed = cluster(ctas=8), staged(26, 2, buffers=2), RowSpec("streamed", 16, 2)
-    aside = staged(8, per_sm=3, read=4, buffers=2), staged(13, per_sm=2, read=4)
-    once = staged(26, read=4, buffers=2)
+    odd = partial(replace, vectorized=False)
+    short = (
+        held(lanes=16, groups_per_lane=1, rows_per_cta=16),
+        held(groups_per_lane=1, rows_per_cta=8),
+        held(groups_per_lane=2, rows_per_cta=8),
+    )
+    warp, four, eight = held(rows_per_cta=4), held(4), held(8)
+    long, twice, streamed = (
+        cluster(cluster=8),
+        staged(26, 2, row_buffers=2),
+        RowSpec("streamed", 16, 2),
+    )
+    aside = (
+        staged(8, ctas_per_sm=3, buffer_itemsize=4, row_buffers=2),
+        staged(13, ctas_per_sm=2, buffer_itemsize=4),
+    )
+    once = staged(26, buffer_itemsize=4, row_buffers=2)
     return RouteTable(
         SPACE,
         (
             *_each("short rows: a warp a row, or half of one", *short, warp),
             *_each("a CTA a row, held in registers", held(2), four, eight, held(16)),
-            *_each("a CTA a row, several on an SM", held(8, 2, per_sm=3), held(16, 2, per_sm=2)),
+            *_each(
+                "a CTA a row, several on an SM",
+                held(8, 2, ctas_per_sm=3),
+                held(16, 2, ctas_per_sm=2),
+            ),
             *_each("a CTA walks over rows, by way of shared memory", twice),
-            *_each("long rows: a cluster a row", cluster(ctas=4), long),
-            *_each("long rows: a cluster a row, two on their SMs", cluster(2, ctas=4, per_sm=2)),
-            *_each("the longest that a cluster holds", RowSpec("cluster", 32, 2, ctas=4)),
+            *_each("long rows: a cluster a row", cluster(cluster=4), long),
+            *_each(
+                "long rows: a cluster a row, two on their SMs", cluster(2, cluster=4, ctas_per_sm=2)
+            ),
+            *_each("the longest that a cluster holds", RowSpec("cluster", 32, 2, cluster=4)),
             *_split(True),
             *_each("any length: a CTA a row, stage by stage", streamed),
             *_each("short rows off 16 bytes", *map(odd, (*short, warp))),
@@ -83,23 +100,30 @@ def _pinned() -> Iterator[RowSpec]:
     """Yields kernels for the goldens: results of f32 and f64, for elements and for rows; column
     values loaded one by one or at once; sums of a single element.
     """
-    short, at_once = RowSpec("held", lanes=16, pieces=1, rows=16), RowSpec("held", pieces=2, rows=8)
+    short, at_once = (
+        RowSpec("held", lanes=16, groups_per_lane=1, rows_per_cta=16),
+        RowSpec("held", groups_per_lane=2, rows_per_cta=8),
+    )
     for each in (short, at_once):
         yield each.of("rms_norm_backward dy=f64 x=f64 weight=f64 eps=f64 > f64 f64")
     yield at_once.of("rms_norm x=f32 weight=f32 eps=f32 > f32")
     picked = "cross_entropy x=f32 target=i64 ignore_index=i64 softcap=f32 > f32"
     yield short.of(picked)
-    yield RowSpec("staged", 13, persistent=True, read=4, vector=False, variant=picked)
-    yield RowSpec("combine", 16, stage=1, final=True, variant=picked)
+    yield RowSpec(
+        "staged", 13, persistent=True, buffer_itemsize=4, vectorized=False, variant=picked
+    )
+    yield RowSpec("combine", 16, stage=1, is_last=True, variant=picked)
 
 
 def _down() -> RouteTable:
     """Returns the table of sums down rows: a CTA has 32 rows and keeps their sums in registers."""
     shown = SHOWN_DOWN[0]
-    lane = RowSpec("lane", 2, read=4, buffers=2, persistent=True, per_sm=4, variant=shown)
+    lane = RowSpec(
+        "lane", 2, buffer_itemsize=4, row_buffers=2, persistent=True, ctas_per_sm=4, variant=shown
+    )
     lanes = RowSpec("lanes", 8, variant=shown)
-    held = lane, replace(lane, warps=4, per_sm=2), replace(lane, warps=8, per_sm=2)
-    odd = replace(held[-1], vector=False, buffers=1, per_sm=1)
+    held = lane, replace(lane, warps=4, ctas_per_sm=2), replace(lane, warps=8, ctas_per_sm=2)
+    odd = replace(held[-1], vectorized=False, row_buffers=1, ctas_per_sm=1)
     return RouteTable(
         DOWN_SPACE,
         (

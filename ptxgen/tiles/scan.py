@@ -11,16 +11,20 @@ from ptxgen.spec.scan import COLS, LOG_SPACE, ROWS, SMS, SPACE, LogScanSpec, Sca
 
 def _parts(of: type[ScanSpec]) -> tuple[ScanSpec, ...]:
     """Returns the kernels of a scan that spreads a row over all CTAs, in three launches."""
-    return of(8, turns=1, part="totals"), of(1, 1, 1, "carry"), of(8, turns=1, part="apply")
+    return (
+        of(8, chunks_per_warp=1, part="totals"),
+        of(1, 1, 1, "carry"),
+        of(8, chunks_per_warp=1, part="apply"),
+    )
 
 
 def _scan() -> RouteTable:
     whole = (
-        (ScanSpec(1, turns=1, lanes=16), "short rows: half a warp has one"),
-        *((ScanSpec(1, turns=turns), "a warp has a row") for turns in (1, 2)),
-        (ScanSpec(4, 4, turns=1), "a small CTA has a row"),
-        *((ScanSpec(8, turns=turns), "a CTA has a row") for turns in (1, 2)),
-        (ScanSpec(16, 16, turns=1), "a large CTA has a row"),
+        (ScanSpec(1, chunks_per_warp=1, lanes=16), "short rows: half a warp has one"),
+        *((ScanSpec(1, chunks_per_warp=turns), "a warp has a row") for turns in (1, 2)),
+        (ScanSpec(4, 4, chunks_per_warp=1), "a small CTA has a row"),
+        *((ScanSpec(8, chunks_per_warp=turns), "a CTA has a row") for turns in (1, 2)),
+        (ScanSpec(16, 16, chunks_per_warp=1), "a large CTA has a row"),
     )
     return RouteTable(
         SPACE,
@@ -30,7 +34,7 @@ def _scan() -> RouteTable:
         ),
         ("bf16",),
         opened=True,
-        pinned=lambda: (ScanSpec(1, turns=1, dtype="i32"),),
+        pinned=lambda: (ScanSpec(1, chunks_per_warp=1, dtype="i32"),),
     )
 
 
@@ -39,12 +43,14 @@ def _logscan() -> RouteTable:
     return RouteTable(
         LOG_SPACE,
         (
-            Route((LogScanSpec(1, turns=1),), COLS <= 256, "short rows: a warp has one"),
+            Route((LogScanSpec(1, chunks_per_warp=1),), COLS <= 256, "short rows: a warp has one"),
             Route(
-                (LogScanSpec(1, turns=2),), (COLS <= 1024) | (ROWS >= SMS * 32), "a warp has a row"
+                (LogScanSpec(1, chunks_per_warp=2),),
+                (COLS <= 1024) | (ROWS >= SMS * 32),
+                "a warp has a row",
             ),
             Route(_parts(LogScanSpec), few, "few long rows: on all SMs"),
-            Route((LogScanSpec(8, turns=2),), TRUE, "a CTA has a row"),
+            Route((LogScanSpec(8, chunks_per_warp=2),), TRUE, "a CTA has a row"),
         ),
         ("bf16",),
         opened=True,

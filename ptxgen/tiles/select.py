@@ -42,7 +42,7 @@ def _topk() -> RouteTable:
 
 def _sample() -> RouteTable:
     parts = DrawSpec(part="part"), DrawSpec(part="draw")
-    cluster = SampleSpec(8, ctas=8, min_arch="sm_90")
+    cluster = SampleSpec(8, cluster=8, min_arch="sm_90")
     few = (COLS >= 4096) & (ROWS <= SMS)
     return RouteTable(
         SAMPLE_SPACE,

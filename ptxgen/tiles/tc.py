@@ -53,9 +53,9 @@ def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
     *kernels, filler = mma.specs(layout, dtype)
     vector = [s for s in kernels if s.copy_a == s.copy_b == "vector"]
     return (
-        *routes((s for s in vector if s.stream), "few rows: the weight streams once"),
+        *routes((s for s in vector if s.streamed), "few rows: the weight streams once"),
         *routes(wgmma.specs(layout, dtype), "many rows, by wgmma"),
-        *routes((s for s in vector if not s.stream), "many rows, by mma"),
+        *routes((s for s in vector if not s.streamed), "many rows, by mma"),
         *(_realigned(layout, dtype) if layout != "TT" else ()),
         *routes((s for s in kernels if s not in vector), "operands off 16 bytes"),
         last(filler),

@@ -39,9 +39,9 @@ def _products(storage: str, capped: bool) -> RouteTable:
         stages=4,
         registers=232,
         raster=16,
-        capped=capped,
+        has_softcap=capped,
     )
-    several = replace(one_chunk, stages=3, split="serial", held=80)
+    several = replace(one_chunk, stages=3, split="serial", spilled_sums=80)
     routes = tuple(
         Route((kernel,), TRUE, "no logit reaches memory") for kernel in (one_chunk, several)
     )

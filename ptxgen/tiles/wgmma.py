@@ -23,7 +23,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         stages: int,
         *,
         split: str = "serial",
-        held: int | None = None,
+        spilled_sums: int | None = None,
         share: tuple[int, int] = (1, 1),
         registers: int = 0,
         raster: int = 8,
@@ -45,7 +45,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
             registers=registers,
             raster=raster,
             dtype=dtype,
-            held=held,
+            spilled_sums=spilled_sums,
         )
 
     one_chunk = functools.partial(gemm, split="none")
@@ -55,9 +55,9 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     # kernel for one chunk, with a stage more, only where that was measured to be faster.
     large = (
         one_chunk((128, 256, 64), 2, 4, registers=232, raster=16),
-        gemm((128, 256, 64), 2, 3, registers=240, held=56, raster=16),
-        gemm((128, 256, 64), 2, 3, registers=240, held=56, share=(2, 1)),
-        gemm((192, 192, 64), 3, 3, registers=160, held=52),
+        gemm((128, 256, 64), 2, 3, registers=240, spilled_sums=56, raster=16),
+        gemm((128, 256, 64), 2, 3, registers=240, spilled_sums=56, share=(2, 1)),
+        gemm((192, 192, 64), 3, 3, registers=160, spilled_sums=52),
         gemm((128, 192, 64), 2, 5, share=(2, 1), registers=240),
     )
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
@@ -65,8 +65,8 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     medium = (
         *((one_chunk((192, 128, 64), 3, 4),) if layout == "TN" else ()),
         *((one_chunk(wide, 3, 4, registers=160),) if layout != "TN" else ()),
-        *((gemm(wide, 3, 4, registers=160, held=24),) if layout == "NT" else ()),
-        *((gemm(wide, 3, 3, registers=160, held=24),) if layout == "NN" else ()),
+        *((gemm(wide, 3, 4, registers=160, spilled_sums=24),) if layout == "NT" else ()),
+        *((gemm(wide, 3, 3, registers=160, spilled_sums=24),) if layout == "NN" else ()),
         gemm((192, 128, 64), 3, 4, share=(1, 2), registers=160),
         gemm((128, 224, 64), 2, 4, registers=240),
         gemm((128, 176, 64), 2, 5, registers=240),
@@ -77,7 +77,7 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     )
     # At most one tile for each SM: bytes in flight decide.
     small = (
-        gemm((64, 256, 64), 1, 5, held=24),
+        gemm((64, 256, 64), 1, 5, spilled_sums=24),
         *((gemm((64, 160, 64), 1, 6),) if layout == "NT" else ()),
         gemm((128, 64, 64), 2, 8),
         gemm((64, 128, 64), 1, 8),
@@ -114,7 +114,7 @@ def continued(dtype: str) -> tuple[ChainSpec, ...]:
         tile: tuple[int, int, int], stages: int, item: int, *, registers: int = 0
     ) -> ChainSpec:
         return ChainSpec(
-            "TN", *tile, tile[0] // 64, stages, dtype=dtype, item=item, registers=registers
+            "TN", *tile, tile[0] // 64, stages, dtype=dtype, itemsize=item, registers=registers
         )
 
     return (

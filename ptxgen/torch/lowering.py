@@ -358,7 +358,7 @@ def _index_copy(b: Any, at: Asked, x: Buffer, dim: int, index: Any, values: Buff
 
 def _permutes(b: ProgramBuilder, index: Buffer) -> bool:
     """Whether ``index`` is the permutation that a sort of this program returns."""
-    made = (s.bind["at"] for s in b.steps if s.problem.table == ("order", "sort"))
+    made = (s.bind["at"] for s in b.steps if s.problem.table == ("counting_sort", "sort"))
     return index.whole and any(isinstance(x, Buffer) and x.memory is index.memory for x in made)
 
 

@@ -98,7 +98,7 @@ OF_PAGES = (16, {"lengths": ints(40, 13)}), (256, {"lengths": ints(30, 3), "wind
 
 
 def _arrays(spec, keys, *more):
-    shapes = (2, 2, 5, spec.head), (2, 1, keys, spec.head), (2, 1, keys, spec.head_v)
+    shapes = (2, 2, 5, spec.head_dim), (2, 1, keys, spec.head_dim), (2, 1, keys, spec.head_dim_v)
     return draw(2, *shapes, *more, dtype=NUMPY[spec.dtype])
 
 
@@ -161,7 +161,7 @@ def compare(spec, arrays, how, device):
 
 def check_gradients(spec, how, device):
     """Compares a kernel's gradients with the oracle's bits."""
-    q, k, v, do = _arrays(spec, 40, (2, 2, 5, spec.head_v))
+    q, k, v, do = _arrays(spec, 40, (2, 2, 5, spec.head_dim_v))
     given = do, q, k, v, *reference.attention(q, k, v, return_lse=True, **how)
     with ptxgen.use_device(device):
         got = ptxgen.attention_grad(*given, kernel=asked(spec), **how)
@@ -171,8 +171,8 @@ def check_gradients(spec, how, device):
 
 def one_query(spec, device):
     """Checks slopes (ALiBi) for one query of grouped heads, whose tile has more rows than heads."""
-    q, k, v = draw(3, (2, 6, 1, spec.head), (2, 2, 40, spec.head), (2, 2, 40, spec.head_v),
-                   dtype=NUMPY[spec.dtype])  # fmt: skip
+    keys, values = (2, 2, 40, spec.head_dim), (2, 2, 40, spec.head_dim_v)
+    q, k, v = draw(3, (2, 6, 1, spec.head_dim), keys, values, dtype=NUMPY[spec.dtype])
     how = {"slopes": numbers(6), "lengths": ints(40, 13)}
     if isinstance(spec, PagedSpec):
         k, v, how["block_table"] = in_pages(k, v, 16)
@@ -181,11 +181,11 @@ def one_query(spec, device):
 
 def behind_the_last(spec, device):
     """Checks packed queries against pages, with tokens behind the last sequence."""
-    q, k, v = draw(4, (5, 4, spec.head), (2, 2, 40, spec.head), (2, 2, 40, spec.head_v),
+    q, k, v = draw(4, (5, 4, spec.head_dim), (2, 2, 40, spec.head_dim), (2, 2, 40, spec.head_dim_v),
                    dtype=NUMPY[spec.dtype])  # fmt: skip
     k, v, table = in_pages(k, v, 16)
     how = {"block_table": table, "lengths": ints(40, 13), "cu_seqlens": ints(0, 2, 3)}
-    if spec.rounded:
+    if spec.rounds_scores:
         how["slopes"] = numbers(4)
     compare(spec, (q, k, v), how, device)
 
@@ -200,7 +200,7 @@ def cases(spec):
     one split.
     """
     pages = not isinstance(spec, HopperSpec) or isinstance(spec, PagedSpec)
-    if spec.rounded:
+    if spec.rounds_scores:
         return [partial(one_query, spec), *([partial(behind_the_last, spec)] if pages else ())]
     if spec.part == "split":
         run = partial(check_forward, spec, SPLIT + 40)

@@ -66,7 +66,7 @@ class Kernel:
             return "mask" in names and not (paged or rounded)
         if isinstance(self.spec, HopperGradSpec):
             return not (names & {"mask", "paged"} or rounded)
-        if self.spec.rounded != rounded or (paged and self.backward):
+        if self.spec.rounds_scores != rounded or (paged and self.backward):
             return False
         if isinstance(self.spec, PagedSpec):
             return paged and "starts" not in names

@@ -693,7 +693,7 @@ def test_specs_that_cannot_be():
     with pytest.raises(ptxgen.errors.SpecError, match="head"):
         AttentionSpec(100, 64)
     with pytest.raises(ptxgen.errors.SpecError, match="stages"):
-        AttentionSpec(256, 256, dtype="f32", budget=99, contract=ATTENTION["simt"])
+        AttentionSpec(256, 256, dtype="f32", shared_kib=99, contract=ATTENTION["simt"])
 
 
 # -- refusals -----------------------------------------------------------------------------------

@@ -294,7 +294,7 @@ def routes():
         for main in (r.main for r in TABLES[key].routes if r.main.mapped):
             often = main.warps == 8 and main.part != "split"
             marks = () if often else LONG
-            if main.head <= LISTED[0]:
+            if main.head_dim <= LISTED[0]:
                 yield pytest.param(main.of(Form("bf16", 64, 64)), marks=LONG, id=f"{main.label} 64")
             if main.consumers < 3:
                 yield pytest.param(main, marks=marks, id=main.label)
@@ -305,4 +305,4 @@ def test_products_overlap(spec):
     """The compiler makes no product wait for another, and spills nothing but in wide heads."""
     made = compile_cubin(render(spec), name=spec.name, arch="sm_90a")
     assert "C751" not in made.log and "C752" not in made.log, made.log
-    assert made.resources.spill_stores <= (48 if spec.head > LISTED[0] else 0), spec.name
+    assert made.resources.spill_stores <= (48 if spec.head_dim > LISTED[0] else 0), spec.name

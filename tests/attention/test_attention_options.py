@@ -15,10 +15,10 @@ from ptxgen.runtime.cpu import CpuDevice
 
 ALL = kernels() + kernels(backward=True)
 FEW, SHARED, CLUSTER = (
-    next(k for k in ALL if k.spec.family == family and k.spec.rounded)
+    next(k for k in ALL if k.spec.family == family and k.spec.rounds_scores)
     for family in ("attention_few", "attention_decode", "attention_cluster")
 )
-PLAIN = next(k for k in ALL if k.spec.family == "attention_few" and not k.spec.rounded)
+PLAIN = next(k for k in ALL if k.spec.family == "attention_few" and not k.spec.rounds_scores)
 SHARE = [(PLAIN, 12), (FEW, 20), (SHARED, 8), (CLUSTER, 0)]
 """Kernels of ``make test``, with random calls of each besides those on one query."""
 

@@ -138,7 +138,7 @@ def test_a_regret_is_of_right_kernels_only(monkeypatch: pytest.MonkeyPatch) -> N
 # -- what is learnt ---------------------------------------------------------------------------
 def test_what_was_measured_can_be_learnt_from() -> None:
     """Times that follow the model are found again, by the names that the tuning has."""
-    key, dtype = ("rows",), "sum x=bf16 > bf16"
+    key, dtype = ("row_reductions",), "sum x=bf16 > bf16"
     table = TABLES[key]
     routes = [r for r in table.routes if len(r.kernels) == 1 and r.main.part == "held"][:3]
     planted = {r.main.name: (5.0 + i, *[0.9 - 0.3 * i] * 7) for i, r in enumerate(routes)}

@@ -793,11 +793,11 @@ def test_a_cta_walks(name):
         case(OneCta())
 
 
-@pytest.mark.parametrize("fact", ["held", "cluster_m"])
+@pytest.mark.parametrize("fact", ["spilled_sums", "cluster_m"])
 def test_sums_wait_and_pairs_share(fact):
     """Kernels that differ in that from others of their kind, of which those are long."""
     names = [n for n, spec in HALVES.items() if (getattr(spec, fact) or 1) > 1]
-    assert len(names) > 3 * (fact == "held")
+    assert len(names) > 3 * (fact == "spilled_sums")
     name = min(names, key=lambda n: SPECS[n].bn)
     for case in window_cases.products(name)[-2:]:
         case(CpuDevice())

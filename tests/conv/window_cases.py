@@ -256,7 +256,7 @@ def products(name):
     if spec.split != "none":
         image = (1, 4, 5, 128 + loose(spec))
         found.append(Case(image, (3, 3), 16, padding=1, kind="cancelling", bias="own"))
-    if spec.held or spec.split == "workspace":  # cut, and more pixels than filters
+    if spec.spilled_sums or spec.split == "workspace":  # cut, and more pixels than filters
         found.append(Case((1, 5, 4, 464 + loose(spec)), (3, 3), 2, padding=1, kind="cancelling"))
     few = found if spec.dtype == "bf16" else found[turn % len(found) :][:1]
     more = gradients(name) if spec.schedule.phased else []

@@ -93,7 +93,7 @@ def gradient(name):
     """Returns gradient checks of the delta rule for a kernel of the table, with more columns than a
     CTA has and tokens beyond whole stages.
     """
-    assert SPECS[name].delta
+    assert SPECS[name].delta_rule
     found = ((1, 2, 128, 72), 9, "bf16", "normal"), ((1, 2, 32, 72), 21, "f32", "special")
     return [partial(_gradient, *each) for each in found]
 

@@ -79,7 +79,7 @@ def takes_long(route: Route, edge: Edge) -> bool:
 
 def kind(key: Key, route: Route, edge: Edge) -> tuple[Any, ...]:
     """Returns a key that edges share if the same lines of a spec cause them."""
-    facts = (getattr(route.main, fact, None) for fact in ("dtype", "split", "unit", "capped"))
+    facts = (getattr(route.main, fact, None) for fact in ("dtype", "split", "unit", "has_softcap"))
     terms = " ".join(re.sub(r"\d+", "#", str(term)) for term in edge.unmet)
     return (type(route.main), *facts, edge.variable, terms)
 

@@ -185,7 +185,7 @@ ROW_OPS = (
 @pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.long) for i in (1, 2))])
 def test_rows_of_every_size(part):
     """Rows of sizes on both sides of every edge, by turns of operations."""
-    for i, n in enumerate(sizes(AROUND, ("rows",), "COLS", 8192)):
+    for i, n in enumerate(sizes(AROUND, ("row_reductions",), "COLS", 8192)):
         name, dtype = ROW_OPS[(i + 2 * part) % len(ROW_OPS)]
         x = operand(np.random.default_rng([SEED, n]), (2, n), "normal", dtype)
         along = {} if name == "softmax" else {"axis": -1}
@@ -194,7 +194,7 @@ def test_rows_of_every_size(part):
 
 @pytest.mark.long
 def test_long_rows_of_every_size():
-    for i, n in enumerate(sizes(LONG_ROWS, ("rows",), "COLS", 1 << 18)):
+    for i, n in enumerate(sizes(LONG_ROWS, ("row_reductions",), "COLS", 1 << 18)):
         name, dtype = ROW_OPS[i % len(ROW_OPS)]
         x = operand(np.random.default_rng([SEED, n]), (1, n), "normal", dtype)
         along = {} if name == "softmax" else {"axis": -1}

@@ -62,7 +62,7 @@ def check_sums(route, shape, dtype, device):
 
 def columns(name):
     """A few columns, short of a leaf and beyond a branch; and rows that are no whole groups."""
-    route = next(r.name for r in _routes("columns") if r.kernels[0].name == name)
+    route = next(r.name for r in _routes("column_reductions") if r.kernels[0].name == name)
     (how,) = (h for h in REDUCTIONS if SPECS[name].dtype.startswith(h))
     assert SPECS[name].dtype in FORMULAS
     shapes = [((2, 1100, 16), "wide"), ((1, 33 * 1024 + 9, 8), "normal")]
@@ -71,7 +71,9 @@ def columns(name):
     if "cluster" in name:  # a leaf of each CTA
         shapes = [((2, 1100, 16), "wide"), ((1, 7 * 1024 + 9, 8), "normal")]
     found = [functools.partial(check_columns, route, how, *shape) for shape in shapes]
-    if how == "sum_columns" and SPECS[name].share > 1:  # in f32, where no rounding hides an order
+    if (
+        how == "sum_columns" and SPECS[name].warps_per_leaf > 1
+    ):  # in f32, where no rounding hides an order
         made = TABLES["columns",].named[route]
         long = 7 if "cluster" in name else 33
         found.append(functools.partial(check_sums, made, (1, long * 1024 + 9, 8), "f32"))
@@ -98,7 +100,7 @@ def check_gather(route, rows, width, device):
 
 def gather(name):
     """A row shorter than a turn, and one of several CTAs; kernels of few bytes take any."""
-    shapes = (9, 3 * SPECS[name].width), (3, 6000)
+    shapes = (9, 3 * SPECS[name].vector_bytes), (3, 6000)
     return [functools.partial(check_gather, name, *shape) for shape in shapes]
 
 
@@ -130,7 +132,7 @@ def order(name, counts=(1, 7, 4099)):
         how = {"bins": 6, "first": -2}
         ways = [(x, how | {"up_to": i % 2 == 0}) for i, x in enumerate(drawn)]
         return [functools.partial(check_order, "count_integers", name, (x,), h) for x, h in ways]
-    route = next(r.name for r in _routes("order", "sort") if name in r.names)
+    route = next(r.name for r in _routes("counting_sort", "sort") if name in r.names)
     most = {"block": 4096}.get(spec.part, 1 << 30)
     fit = [x for x in drawn if x.size <= most]
     return [functools.partial(check_order, "sort_integers", route, (x,), {}) for x in fit]
@@ -155,7 +157,7 @@ def scan(name):
     table, of = "scan", "cumsum"
     if isinstance(SPECS[name], LogScanSpec):
         table, of = "logscan", "logcumsumexp"
-    route, longest = _route(table, name), 256 * SPECS[name].share
+    route, longest = _route(table, name), 256 * SPECS[name].warps_per_leaf
     if SPECS[name].lanes < 32:  # two rows of a warp, one of which may not be there
         shapes = ((5, 128), "wide"), ((33, 99), "normal"), ((9, 5), "special")
         return [functools.partial(check_scan, of, route, *s, True, True) for s in shapes]

@@ -78,7 +78,9 @@ def test_what_moves_bytes_takes_any_alignment():
     routes = TABLES["gather",].routes
     problem = {"OUTER": 1, "COUNT": 4, "BYTES": 48, "LANES": 1, "SMS": 132}
     for align, expected in ((1, [1]), (2, [2, 1]), (4, [4, 2, 1]), (16, [16, 4, 2, 1])):
-        found = [r.main.width for r in routes if r.requires.evaluate({**problem, "ALIGN": align})]
+        found = [
+            r.main.vector_bytes for r in routes if r.requires.evaluate({**problem, "ALIGN": align})
+        ]
         assert found == expected
 
 

@@ -70,7 +70,9 @@ def cases(dtype):
 
 BATCHED = [name for name in KERNELS if getattr(SPECS[name], "batched", False)]
 WAYS = {
-    *representatives(BATCHED, "family", "dtype", "split", "layout", "persistent", "swap", "unit"),
+    *representatives(
+        BATCHED, "family", "dtype", "split", "layout", "persistent", "swap_operands", "unit"
+    ),
     *representatives(BATCHED, "family", "split", "cluster_n"),
 }
 

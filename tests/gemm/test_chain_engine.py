@@ -25,7 +25,8 @@ BY_ITEM = {
     item: min(
         (spec.bm * spec.bn, name)
         for name, route in CONTINUED.items()
-        if isinstance(spec := route.main, ChainSpec) and (spec.item, spec.dtype) == (item, "bf16")
+        if isinstance(spec := route.main, ChainSpec)
+        and (spec.itemsize, spec.dtype) == (item, "bf16")
     )[1]
     for item in (2, 4)
 }
@@ -46,7 +47,7 @@ def walk(name: str, *, accumulate: bool = True) -> Case:
         accumulate=accumulate,
         chain=True,
         extra=8,
-        out_f32=spec.item == 4,
+        out_f32=spec.itemsize == 4,
     ).of(spec)
 
 
@@ -124,9 +125,9 @@ def test_specs_that_cannot_be() -> None:
     spec = CONTINUED[BY_ITEM[2]].main
     for change, left, right in (
         ({"split": "none"}, "none", ("onto",)),
-        ({"item": 8}, 8, "2 or 4"),
+        ({"itemsize": 8}, 8, "2 or 4"),
         ({"bn": 48}, 64, 48),
-        ({"bn": 80, "item": 4}, 32, 80),
+        ({"bn": 80, "itemsize": 4}, 32, 80),
         ({"bk": 40}, 40, 16),
     ):
         with pytest.raises(SpecError, match=re.escape(f": {left} vs {right}") + "$"):

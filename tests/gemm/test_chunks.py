@@ -19,8 +19,8 @@ from ptxgen.tiles import SPECS
 
 SERIAL = sorted(n for n in KERNELS if SPECS[n].family == "wgmma" and SPECS[n].split == "serial")
 """Kernels of wgmma whose CTAs take the chunks of a tile one after the other."""
-HELD = [name for name in SERIAL if SPECS[name].held]
-SHOWN = representatives(HELD, "layout") + representatives(SERIAL, "layout")
+SPILLING = [name for name in SERIAL if SPECS[name].spilled_sums]
+SHOWN = representatives(SPILLING, "layout") + representatives(SERIAL, "layout")
 
 
 GROUPED = sorted(n for n, s in SPECS.items() if s.family == "grouped_wgmma" and s.split == "serial")

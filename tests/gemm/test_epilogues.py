@@ -69,7 +69,7 @@ def ways(step):
     for route in serving(step.problem, device.sms):
         last = route.kernels[-1]
         if all(k.runs_on(arch) for k in route.kernels):
-            of = (getattr(last, n, None) for n in ("split", "swap", "persistent"))
+            of = (getattr(last, n, None) for n in ("split", "swap_operands", "persistent"))
             found.setdefault((last.family, *of, route.kernels[0].prepares), route)
     return found
 

@@ -26,7 +26,7 @@ BASE: dict[str, Any] = {
     "warps_n": 2,
     "stages": 3,
 }
-FMA: dict[str, Any] = {"unit": "fma", "depth": 1}
+FMA: dict[str, Any] = {"unit": "fma", "mma_k": 1}
 CLUSTER: dict[str, Any] = {"split": "cluster", "cluster": 4}
 
 
@@ -45,13 +45,13 @@ VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
     ({"bm": 0}, 0, ">= 1"),
     ({"stages": 1}, 1, ">= 2"),
     ({"bk": 24}, 16, 24),
-    ({"depth": 2}, 2, (4, 8, 16)),
-    ({"depth": 8, "unit": "fma"}, 8, (1,)),
-    ({"ahead": 4}, 4, "0 .. 3"),
-    ({"depth": 16, "ahead": 2}, 64, 32),
+    ({"mma_k": 2}, 2, (4, 8, 16)),
+    ({"mma_k": 8, "unit": "fma"}, 8, (1,)),
+    ({"prefetch": 4}, 4, "0 .. 3"),
+    ({"mma_k": 16, "prefetch": 2}, 64, 32),
     ({"bm": 48}, 32, 48),
     ({"bn": 48}, 32, 48),
-    ({"bm": 16, "warps_m": 1, "unit": "fma", "depth": 1, "bn": 24}, 16, 24),
+    ({"bm": 16, "warps_m": 1, "unit": "fma", "mma_k": 1, "bn": 24}, 16, 24),
     ({"cluster": 2}, 2, "none"),
     ({"split": "cluster"}, 1, "cluster"),
     ({"split": "cluster", "cluster": 16}, 16, "<= 8"),
@@ -105,8 +105,8 @@ CHANGES: list[dict[str, Any]] = [
     {"split": "cluster", "cluster": 2},
     {"split": "workspace"},
     {"persistent": True},
-    {"depth": 4},
-    {"ahead": 0},
+    {"mma_k": 4},
+    {"prefetch": 0},
     {"ctas_per_sm": 2},
     {"raster": 4},
 ]
@@ -210,6 +210,6 @@ def test_chunks(k: int, chunk: int) -> None:
 @pytest.mark.parametrize("batch", [0, -1])
 def test_a_reduce_kernel_loads_something(batch: int) -> None:
     with pytest.raises(SpecError, match=f"batch: {batch} vs >= 1$"):
-        F64ReduceSpec(batch=batch)
+        F64ReduceSpec(chunks_in_flight=batch)
     with pytest.raises(SpecError, match=r"whole warps: 48 vs 32$"):
         F64ReduceSpec(cta_threads=48)

@@ -13,7 +13,7 @@ from ptxgen.expr import Expr
 from ptxgen.numerics.formula import Formula, Output, read
 from ptxgen.spec import ARCHITECTURES, LAYOUTS
 from ptxgen.spec.epilogue import Epilogue
-from ptxgen.spec.mma import MMA_COPIES, MMA_SPLITS, STREAMS, MmaSpec
+from ptxgen.spec.mma import MMA_COPIES, MMA_SPLITS, STREAMED, MmaSpec
 from ptxgen.tiles import mma
 
 BASE: dict[str, Any] = {
@@ -46,15 +46,15 @@ VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
     ({"bm": 48}, 32, 48),
     ({"bm": 8, "warps_m": 1}, 16, 8),
     ({"bn": 24}, 16, 24),
-    ({"bn": 24, "swap": True}, 32, 24),
-    ({"ahead": 8}, 8, "1 .. 7"),
-    ({"ahead": 4}, 128, 64),
-    ({"ahead": 2, "bk": 32}, 64, 32),
-    ({"copiers": 31}, 1120, 1024),
-    ({"bk": 512, "copiers": 1}, 64, 32),
-    ({"stream": "a"}, "a", STREAMS),
-    ({"stream": "b", "copy_b": "words"}, "words", "vector"),
-    ({"copiers": -1}, -1, ">= 0"),
+    ({"bn": 24, "swap_operands": True}, 32, 24),
+    ({"prefetch": 8}, 8, "1 .. 7"),
+    ({"prefetch": 4}, 128, 64),
+    ({"prefetch": 2, "bk": 32}, 64, 32),
+    ({"producer_warps": 31}, 1120, 1024),
+    ({"bk": 512, "producer_warps": 1}, 64, 32),
+    ({"streamed": "a"}, "a", STREAMED),
+    ({"streamed": "b", "copy_b": "words"}, "words", "vector"),
+    ({"producer_warps": -1}, -1, ">= 0"),
     ({"bm": 128, "bn": 256, "bk": 32, "warps_n": 1}, 4 * 128 + 24 + 2 * (4 * 4 + 32 * 2), 255),
 ]
 
@@ -102,14 +102,14 @@ CHANGES: list[dict[str, Any]] = [
     {"stages": 2},
     {"copy_a": "words"},
     {"copy_b": "plain"},
-    {"swap": True},
+    {"swap_operands": True},
     {"split": "workspace"},
     {"persistent": True},
     {"ctas_per_sm": 2},
     {"raster": 0},
-    {"stream": "ab"},
-    {"copiers": 4},
-    {"ahead": 2},
+    {"streamed": "ab"},
+    {"producer_warps": 4},
+    {"prefetch": 2},
     {"dtype": "f16"},
     {"epilogue": Epilogue("bf16", Formula((Output("c", "f32", read("product", "bf16")),)), "")},
 ]

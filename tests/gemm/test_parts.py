@@ -124,9 +124,9 @@ def test_a_split_through_memory_needs_a_store_of_partial_sums():
 
 def test_sums_are_held_by_a_serial_split_alone():
     with pytest.raises(SpecError, match="split of held sums: none vs serial"):
-        replace(SPEC, held=4)
+        replace(SPEC, spilled_sums=4)
     with pytest.raises(SpecError, match="held is a multiple of 4 up to: 6 vs 64"):
-        replace(SPEC, split="serial", held=6)
+        replace(SPEC, split="serial", spilled_sums=6)
 
 
 def test_other_parts_make_another_kernel():

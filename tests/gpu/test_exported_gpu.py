@@ -33,7 +33,7 @@ def test_a_model_is_saved_and_loaded(dtype, tmp_path):
 def test_decoding_writes_caches_where_they_are(dtype, tmp_path):
     model = llama(dtype, "cuda", size=256, words=128)
     made = test_exported.decoded(model, tmp_path, "cuda")
-    assert sum(s.problem.table == ("order", "put") for s in made.program.steps) == 4
+    assert sum(s.problem.table == ("counting_sort", "put") for s in made.program.steps) == 4
 
 
 def test_more_caches_than_graphs_are_kept_for(tmp_path, monkeypatch):

@@ -58,7 +58,7 @@ def test_columns_by_every_kernel(dtype):
     ):
         x = numbers(rng, shape, dtype, KINDS[turn])
         given, expected = on_gpu(x), columns_oracle("sum_columns", x)
-        for route in TABLES[("columns",)].routes:
+        for route in TABLES[("column_reductions",)].routes:
             kernel = route.of(name).name
             out = poisoned(expected.shape, given)
             try:
@@ -67,7 +67,7 @@ def test_columns_by_every_kernel(dtype):
                 continue  # of wider rows
             served.add(kernel)
             same_bits(back(out, x), expected, spec=kernel, what=f"{shape} {KINDS[turn]}")
-    widths = [r.of(name).main.width for r in TABLES[("columns",)].routes]
+    widths = [r.of(name).main.vector_bytes for r in TABLES[("column_reductions",)].routes]
     assert len(served) == sum(w == 0 or w >= ITEMSIZE[dtype] for w in widths)
 
 
@@ -112,7 +112,7 @@ def test_rows_are_read_and_added(dtype, index):
 def test_sums_into_rows_by_every_kernel(route):
     rng = np.random.default_rng(4)
     count = 4000 if len(route.steps) == 3 else 40000
-    width = 24 if route.main.owned > WARP else 40
+    width = 24 if route.main.rows_per_cta > WARP else 40
     dy = operand(rng, (count, width), "wide", "bf16")
     which = rng.integers(0, 700, count)
     which[rng.random(count) < 0.3] = 5

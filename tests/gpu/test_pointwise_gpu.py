@@ -14,7 +14,7 @@ from ptxgen.ops.pointwise_table import ROWS
 from ptxgen.program import invoke
 from ptxgen.program.launch import serving
 from ptxgen.runtime import get_device
-from ptxgen.spec.pointwise import WAYS
+from ptxgen.spec.pointwise import INDEXINGS
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytestmark = pytest.mark.gpu
@@ -51,8 +51,8 @@ def test_every_kernel_gives_the_bits_of_the_oracle(device, layout, kind) -> None
     out = np.empty_like(bases[2])
     problem = computed(device, function, places, (*bases[:2], number, bases[2]), (out,))
     agree(out, wanted, layout)
-    names = {route.main.way: route.name for route in serving(problem, device.sms)}
-    taken = [w for w in WAYS if w in names]
+    names = {route.main.indexing: route.name for route in serving(problem, device.sms)}
+    taken = [w for w in INDEXINGS if w in names]
     assert taken[0] == way
     for other in taken[1:]:
         out[...] = 0

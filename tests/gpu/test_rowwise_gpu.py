@@ -65,7 +65,7 @@ def test_every_kernel(name, route):
     kernel = ROUTES[route].kernels[0]
     if kernel.part == "staged" and reads(variant) > 2:
         return  # shared memory has no room for several arrays
-    assert served or way(variant) != (1 if kernel.final else 2)
+    assert served or way(variant) != (1 if kernel.is_last else 2)
 
 
 @pytest.mark.parametrize("name", ["rms_norm_gradients", "layer_norm_gradients"])

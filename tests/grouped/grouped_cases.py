@@ -47,7 +47,7 @@ def check(name, case, device):
     draw = functools.partial(operand, rng, kind=case.kind, dtype=spec.dtype)
     x, offsets = draw((case.m, case.k)), np.array(case.ends, np.int32)
     how = {"out_dtype": "float32" if case.wide else NUMPY[spec.dtype].name}
-    if spec.over == "sums":
+    if spec.grouped_by == "sums":
         function, oracle = ptxgen.grouped_linear_wgrad, reference.grouped_linear_wgrad
         how["layout"] = "kn"
         given = [x, draw((case.m, case.n)), offsets]
@@ -103,7 +103,7 @@ def products(name):
     """Groups of none, of one, of a tile, of more; of K that ends within a stage, and is cut."""
     spec = SPECS[name]
     turn = sorted(n for n in SPECS if n.startswith("grouped")).index(name)
-    tile = spec.bm if spec.over == "rows" else spec.bk
+    tile = spec.bm if spec.grouped_by == "rows" else spec.bk
     unit = 1 if "plain" in name or spec.dtype == "f32" else 8
     unit = 1 if getattr(spec, "copy_a", "") == "plain" else unit
     rows, kind = 2 * tile + 5, KINDS[turn % len(KINDS)]
@@ -115,13 +115,13 @@ def products(name):
         Case((), 0, 8, 16),
     ][:3]
     found.append(Case((2, 7, 7, 7), 9, 5 * unit, 16, kind if kind != "special" else "wide"))
-    if spec.over == "rows" and spec.split != "none":
+    if spec.grouped_by == "rows" and spec.split != "none":
         cut = 2064 if spec.tier == "simt" else 4112
         found.append(Case((2, 3), 4, 8, cut, wide=True))
     if spec.dtype == "f16":
         found = [found[turn % len(found)]]
     checks = [functools.partial(check, name, case) for case in found]
-    if spec.over == "rows" and spec.dtype != "f16":
+    if spec.grouped_by == "rows" and spec.dtype != "f16":
         checks.append(functools.partial(check_pitched, name, Case(ODD, 19, 24, 32)))
     return checks
 
@@ -135,14 +135,14 @@ def at_edge(name, key, route, edge):
     units = {"a": at["ALIGN_A"] // item, "b": at["ALIGN_B"] // item}
     if spec.layout == "NT":
         units = dict.fromkeys(units, units["a" if edge.variable == "ALIGN_A" else "b"])
-    if spec.over == "sums":  # M and N of a group's result are widths, and K is all rows
+    if spec.grouped_by == "sums":  # M and N of a group's result are widths, and K is all rows
         rows, k, n = max(at["K"], 3), _odd(at["M"], units["a"]), _odd(at["N"], units["b"])
     else:
         rows, n = max(at["M"], 3), _odd(at["N"], units["b"]) if spec.layout == "NN" else at["N"]
         k = at["K"] if edge.variable == "K" else _odd(at["K"], units["a"])
     groups = at["GROUPS"]
     pitched = edge.variable in ("K", "N", "M") and min(at["ALIGN_A"], at["ALIGN_B"]) == 16
-    if pitched and spec.over == "rows":
+    if pitched and spec.grouped_by == "rows":
         case = Case((rows,) * groups, rows, at["N"], at["K"], wide=True)
         return functools.partial(check_pitched, name, case)
     ends = (*(min(2, rows),) * (groups - 1), rows)

@@ -290,7 +290,7 @@ def test_operands_off_16_bytes(layout, dtype):
         assert served >= 2
 
 
-WAYS = "warps_k", "cluster_k", "ahead", "copy"
+WAYS = "warps_k", "cluster_k", "prefetch", "copy"
 
 
 @pytest.mark.parametrize("name", representatives(*WAYS))

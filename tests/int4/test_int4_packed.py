@@ -135,7 +135,7 @@ def test_an_empty_operand_may_start_anywhere(layout):
 def test_what_the_product_is_told_of_the_copy():
     for route in ROUTES.values():
         *copying, first, second = route.steps
-        assert first.kernel.apart == (second.kernel.layout == "rcr")
+        assert first.kernel.split_parity == (second.kernel.layout == "rcr")
         for m, k in ((3, 130), (1, 128)):
             told = second.given["LDA"].evaluate({"K": k})
             assert told % LINE == 0 <= told - k < LINE
@@ -171,7 +171,7 @@ def test_illegal_products_do_not_exist(change, message):
     [
         (lambda: UnpackSpec("s8"), "dtype: s8"),
         (lambda: UnpackSpec(cta_threads=48), "whole warps: 48"),
-        (lambda: UnpackSpec(turns=0), "turns: 0"),
+        (lambda: UnpackSpec(vectors_per_thread=0), "turns: 0"),
     ],
 )
 def test_illegal_copies_do_not_exist(make, message):

@@ -281,7 +281,11 @@ def rows(name: str) -> list[Check]:
     many = 25 if spec.dtype == "f32" else 1
     shapes = [(many * warps + 1, 5), (3, segment), (2, 2 * segment + 3), (1, warps * segment + 1)]
     if spec.part == "short":
-        shapes = [(many * warps + 1, 5), (3, capacity), (warps * spec.several + 1, capacity - 3)]
+        shapes = [
+            (many * warps + 1, 5),
+            (3, capacity),
+            (warps * spec.rows_per_warp + 1, capacity - 3),
+        ]
     return [
         functools.partial(check_rows, name, shape, kind, ("float32", None)[i % 2])
         for i, (shape, kind) in enumerate([*zip(shapes, KINDS, strict=False), ((64, 9), "special")])
@@ -309,13 +313,13 @@ def rowwise(name: str) -> list[Check]:
     routes = [r for r in TABLES["rows",].routes if name in r.names]
     spec, route = SPECS[name], routes[-1]  # of routes in several steps: all of them
     split = len(route.kernels) > 1
-    if split and route.kernels[0].final:
+    if split and route.kernels[0].is_last:
         route = route.of("sum x=bf16 > bf16")
     most = spec.capacity if spec.part in ("held", "cluster", "staged") else 2 * 1024 + 24
     # A multiple of 8, or, for what takes rows off 16 bytes, one less.
-    widths = {min(most, w) // 8 * 8 - (not spec.vector) for w in (24, 1024 + 8, most)}
-    widths |= set() if spec.vector else {min(most - 1, 1043)}
-    shapes = [(spec.rows + 1 if w < 3000 else 1, w) for w in sorted(widths)]
+    widths = {min(most, w) // 8 * 8 - (not spec.vectorized) for w in (24, 1024 + 8, most)}
+    widths |= set() if spec.vectorized else {min(most - 1, 1043)}
+    shapes = [(spec.rows_per_cta + 1 if w < 3000 else 1, w) for w in sorted(widths)]
     kinds = KINDS if not split else ("normal", "special", "wide")
     return [
         functools.partial(check_rowwise, route.name, shape, kinds[i % len(kinds)])
@@ -337,7 +341,7 @@ def check_down(name: str, shape: tuple[int, int], kind: str, device: Any) -> Non
 def down(name: str) -> list[Check]:
     """Lanes without rows and with some, two leaves of rows; rows of one warp and of all."""
     route = next(r for r in TABLES["rows", "down"].routes if name in r.names)
-    vector = route.main.vector
+    vector = route.main.vectorized
     most = min(route.main.capacity, 1024 * 3)
     shapes = [(11, most if vector else most - 3), (1034, 24 if vector else 13), (0, 8)]
     return [

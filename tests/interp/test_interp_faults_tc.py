@@ -45,11 +45,11 @@ mma = functools.partial(smallest, family="mma", dtype="bf16")
 wgmma = functools.partial(smallest, family="wgmma", dtype="bf16")
 
 RINGS = {
-    "vectors": mma(layout="NN", copy="vector", copiers=0, split="none"),
-    "few rows": mma(layout="NT", copy="vector", swap=True, warps_n=2),
-    "words": mma(layout="TN", copy="words", swap=True, copy_b="words"),
+    "vectors": mma(layout="NN", copy="vector", producer_warps=0, split="none"),
+    "few rows": mma(layout="NT", copy="vector", swap_operands=True, warps_n=2),
+    "words": mma(layout="TN", copy="words", swap_operands=True, copy_b="words"),
     "elements": mma(layout="NN", copy="plain", persistent=True),
-    "workspace": mma(layout="TN", copy="vector", split="workspace", copiers=4),
+    "workspace": mma(layout="TN", copy="vector", split="workspace", producer_warps=4),
 }
 """An mma kernel of every way to copy, split and synchronise."""
 ENGINES = {
@@ -157,11 +157,11 @@ def changed(place, change):
 def test_ring_removed_barrier(pick):
     found = ring(pick)
     barriers = found.all(r"bar\.sync")
-    assert len(barriers) == 4 + found.spec.persistent + 2 * (found.spec.copiers > 0)
+    assert len(barriers) == 4 + found.spec.persistent + 2 * (found.spec.producer_warps > 0)
     for place in barriers:
         device = FewCtas() if found.spec.persistent else None
         kinds = (RaceFault,)
-        if found.spec.copiers:  # the others' next one takes its place
+        if found.spec.producer_warps:  # the others' next one takes its place
             kinds = SHARED
         cases = [edge(found.spec)]
         if not found.spec.persistent:
@@ -179,7 +179,8 @@ def test_ring_barrier_of_a_part(pick):
     places = found.run_by(r"bar\.sync|ldmatrix|mma\.sync", inner(found.spec))
     for pattern in ("bar.sync", "ldmatrix", "mma.sync"):
         place = next(p for p in places if p.text.startswith(pattern))
-        thread = found.spec.threads - 3 if pattern == "bar.sync" and found.spec.copiers else 5
+        last = pattern == "bar.sync" and found.spec.producer_warps
+        thread = found.spec.threads - 3 if last else 5
         text = skipping(f"setp.eq.u32 %away, %where, {thread};", place.text)
         outcome = attempt(found.with_line(place, text), found.name, inner(found.spec))
         what = f"thread {thread} skips line {place.line}"
@@ -191,10 +192,10 @@ def test_ring_barrier_of_a_part(pick):
 def test_ring_removed_wait(pick):
     found = ring(pick)
     waits = found.run_by(r"cp\.async\.wait_group", inner(found.spec))
-    if not found.spec.copiers:
+    if not found.spec.producer_warps:
         # The last one comes when nothing is under way any more.
         assert waits.pop().text == "cp.async.wait_group 0;"
-    assert len(waits) == 1 + (not found.spec.copiers)
+    assert len(waits) == 1 + (not found.spec.producer_warps)
     for place in waits:
         more = f"cp.async.wait_group {found.spec.stages - 1};"
         assert place.text == f"cp.async.wait_group {found.spec.stages - 2};"
@@ -322,7 +323,7 @@ def test_ring_endless_loop(pick):
     text = found.with_line(found.back, f"bra.uni {label};")
     outcome = attempt(text, found.name, inner(found.spec), visits=20)
     # Who copies meanwhile goes on doing so, or is through, and so are the barriers.
-    kinds = (RaceFault,) if found.spec.copiers or found.spec.plain else ()
+    kinds = (RaceFault,) if found.spec.producer_warps or found.spec.plain else ()
     fault = expect(outcome, (StepLimitFault, *kinds), found.name, "endless")
     if not kinds:
         assert found.loop_start <= fault.line <= found.back.line and "20 times" in str(fault)

@@ -455,7 +455,7 @@ def test_leading_dimensions_and_empty_results():
 # -- results do not depend on how the device runs ----------------------------------------
 
 
-@some(sorted(KERNELS), "family", "split", "persistent", "swap")
+@some(sorted(KERNELS), "family", "split", "persistent", "swap_operands")
 def test_schedules(name):
     _, route = KERNELS[name]
     bm, bn, bk, stages = sizes(route.kernels[0])
@@ -470,8 +470,8 @@ def test_schedules(name):
 
 
 WAYS = (
-    "family", "copy_a", "copy_b", "split", "persistent", "lanes", "swap", "prefetch", "consumers",
-    "cluster_m", "cluster_n",
+    "family", "copy_a", "copy_b", "split", "persistent", "lanes", "swap_operands", "prefetch",
+    "consumers", "cluster_m", "cluster_n",
 )  # fmt: skip
 """Spec fields that say how a kernel copies, splits and synchronises."""
 

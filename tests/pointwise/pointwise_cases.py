@@ -170,14 +170,14 @@ def turned(rows_: int, columns: int) -> tuple[Lie, Lie, Lie]:
 
 def representatives(name: str):
     """The one problem that a kernel of the table is run on; others are in test_pointwise.py."""
-    return [checked(name, REPRESENTED[SPECS[name].way])]
+    return [checked(name, REPRESENTED[SPECS[name].indexing])]
 
 
 def checked(name: str, lies: tuple[Lie, Lie, Lie]):
     """Returns a check that runs the route of the table's kernel ``name`` on arrays laid out so."""
 
     def check(device) -> None:
-        product = SPECS[name].way == "factor"
+        product = SPECS[name].indexing == "factor"
         function, numbers = (scaled, ()) if product else (representative, (-0.7,))
         kinds = "bf16", "f32" if product else "bf16", "bf16"
         rng = np.random.default_rng(7)

@@ -23,7 +23,7 @@ from ptxgen.program.launch import serving
 from ptxgen.runtime.arrays import DeviceArray
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.runtime.registry import default_device
-from ptxgen.spec.pointwise import WAYS, Form, magic
+from ptxgen.spec.pointwise import INDEXINGS, Form, magic
 
 SEED = 20261
 
@@ -74,8 +74,8 @@ def test_every_kernel_gives_the_bits_of_the_oracle(device, layout, kind) -> None
     out = np.empty_like(bases[2])
     problem = computed(device, mixed, places, (*bases[:2], 0.3, bases[2]), (out,))
     same_bits(out, wanted, seed=SEED, what=layout)
-    names = {route.main.way: route.name for route in serving(problem, device.sms)}
-    taken = [w for w in WAYS if w in names]
+    names = {route.main.indexing: route.name for route in serving(problem, device.sms)}
+    taken = [w for w in INDEXINGS if w in names]
     assert taken[0] == way
     for other in taken[1:]:
         out[...] = 0

@@ -42,7 +42,7 @@ def test_the_kernel_dequantizes(dtype):
     """Bit for bit, any number of blocks, scales of all kinds; nothing beside them is touched."""
     spec, device = DequantizeSpec(dtype), CpuDevice()
     function = device.kernel(spec.name, image(spec), spec.shared_bytes)
-    whole = spec.threads * spec.turns * 8 // NF4.block  # blocks of a CTA
+    whole = spec.threads * spec.vectors_per_thread * 8 // NF4.block  # blocks of a CTA
     kinds = ("normal", "subnormal", "special", "wide")
     for turn, blocks in enumerate((1, 3, whole, whole + 1, 2 * whole + 5)):
         rng = np.random.default_rng([SEED, turn])
@@ -69,7 +69,7 @@ def test_a_spec_refuses_what_it_cannot_be():
     for bad, why in (
         ({"dtype": "f64"}, "dtype: f64 vs"),
         ({"cta_threads": 48}, "whole warps: 48 vs 32"),
-        ({"turns": 0}, "turns: 0 vs >= 1"),
+        ({"vectors_per_thread": 0}, "vectors_per_thread: 0 vs >= 1"),
         ({"min_arch": "sm_70"}, "min_arch: sm_70 vs"),
     ):
         with pytest.raises(SpecError, match=why):
@@ -325,7 +325,7 @@ def test_what_loads_much_is_launched_in_order():
 
     def early(m: int) -> list[bool]:
         problem = problem_of("quantized_linear_dgrad", (m, 4096, 2304), "bf16", 16, NAMED)
-        kernel = "quantized_datascales+wgmma_nn_bf16_128x128x64_f67370"
+        kernel = "quantized_datascales+wgmma_nn_bf16_128x128x64_25492e"
         return [each.programmatic for each in launch(problem, pointers, device, kernel).prepared]
 
     assert early(256) == [False, True] and early(4096) == [False, False]

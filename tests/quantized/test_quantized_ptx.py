@@ -134,9 +134,9 @@ def test_nothing_is_shared(name):
     looked_up = found[0]
     assert looked_up > 0
     select = looked_up, 15 * looked_up, 0
-    assert found == (select if spec.look_up == "select" else (looked_up, 15, looked_up))
+    assert found == (select if spec.lookup == "select" else (looked_up, 15, looked_up))
     exchanges = isinstance(spec, QuantizedMmaSpec) and spec.align_a == 16
-    vectors = spec.tm * spec.ahead // 2 if exchanges else 0
+    vectors = spec.tm * spec.prefetch // 2 if exchanges else 0
     assert text.count("shfl.sync") == found[2] + 4 * vectors  # of A, which four lanes transpose
     assert name not in read_by_people(WRITTEN.values())
 
@@ -219,8 +219,8 @@ def test_render_by_short_name(capsys):
 def test_a_spec_refuses_what_it_cannot_be():
     for kind, bad, why in (
         (QuantizedPtxSpec, {"layout": "TN"}, "layout: TN vs"),
-        (QuantizedPtxSpec, {"look_up": "guess"}, "look_up: guess vs"),
-        (QuantizedPtxSpec, {"ahead": 3}, "ahead: 3 vs"),
+        (QuantizedPtxSpec, {"lookup": "guess"}, "lookup: guess vs"),
+        (QuantizedPtxSpec, {"prefetch": 3}, "prefetch: 3 vs"),
         (QuantizedPtxSpec, {"align_a": 8}, "align_a: 8 vs"),
         (QuantizedPtxSpec, {"bm": 20}, "whole warps along m: 20 vs 8"),
         (QuantizedPtxSpec, {"bm": 48}, "whole warps along n: 4 vs 6"),

@@ -15,11 +15,11 @@ from ptxgen.spec.quantized_pairs import QuantizedPairsSpec
 from ptxgen.spec.quantized_wgmma import QuantizedWgmmaSpec
 
 MMA: dict[str, Any] = {
-    "layout": "NT", "bm": 8, "bn": 32, "bk": 256, "warps_m": 1, "warps_n": 2, "helpers": 4,
+    "layout": "NT", "bm": 8, "bn": 32, "bk": 256, "warps_m": 1, "warps_n": 2, "producer_warps": 4,
     "stages": 4,
 }  # fmt: skip
 PAIRS: dict[str, Any] = {
-    "layout": "NT", "bm": 8, "bn": 32, "bk": 256, "warps": 2, "helpers": 4, "stages": 4,
+    "layout": "NT", "bm": 8, "bn": 32, "bk": 256, "warps": 2, "producer_warps": 4, "stages": 4,
 }  # fmt: skip
 WGMMA: dict[str, Any] = {
     "layout": "NT", "bm": 128, "bn": 128, "bk": 64, "consumers": 2, "stages": 4,
@@ -44,15 +44,15 @@ def wgmma(**changes: Any) -> QuantizedWgmmaSpec:
         (mma, {"layout": "TN"}, "TN", LAYOUTS),
         (mma, {"dtype": "f32"}, "f32", ("bf16", "f16")),
         (mma, {"split": "none"}, "none", SPLITS),
-        (mma, {"stream": "a"}, "a", ("", "b")),
+        (mma, {"streamed": "a"}, "a", ("", "b")),
         (mma, {"min_arch": "sm_70"}, "sm_70", "["),
         (mma, {"stages": 1}, 1, ">= 2"),
-        (mma, {"ahead": 8}, 8, "1 .. 7"),
-        (mma, {"helpers": 0}, 0, ">= 1"),
-        (mma, {"helpers": 6}, 192, 256),  # vectors that threads copy, and those there are
-        (mma, {"helpers": 32}, 0, 256),  # more threads than vectors
+        (mma, {"prefetch": 8}, 8, "1 .. 7"),
+        (mma, {"producer_warps": 0}, 0, ">= 1"),
+        (mma, {"producer_warps": 6}, 192, 256),  # vectors that threads copy, and those there are
+        (mma, {"producer_warps": 32}, 0, 256),  # more threads than vectors
         (mma, {"layout": "NN", "bn": 48, "warps_n": 1}, 32, 48),
-        (mma, {"bk": 512, "helpers": 8, "stages": 9}, 231424, 166912),
+        (mma, {"bk": 512, "producer_warps": 8, "stages": 9}, 231424, 166912),
         (mma, {"copy_a": "words"}, "words", (None, "plain")),
         (mma, {"teams": 2, "stages": 2}, 2, ">= 3"),
         (mma, {"teams": 4}, 4, "1 .. 3"),  # named barriers
@@ -60,8 +60,8 @@ def wgmma(**changes: Any) -> QuantizedWgmmaSpec:
         (pairs, {"layout": "TN"}, "TN", LAYOUTS),
         (pairs, {"split": "workspace"}, "workspace", ("serial",)),
         (pairs, {"stages": 2}, 2, ">= 3"),
-        (pairs, {"ahead": 3}, 3, "(1, 2, 4)"),
-        (pairs, {"helpers": 0}, 0, ">= 1"),
+        (pairs, {"prefetch": 3}, 3, "(1, 2, 4)"),
+        (pairs, {"producer_warps": 0}, 0, ">= 1"),
         (pairs, {"bm": 12}, 8, "bm"),
         (pairs, {"bk": 192}, 128, "bk"),
         (pairs, {"bn": 48}, 48, 16),
@@ -78,10 +78,15 @@ def wgmma(**changes: Any) -> QuantizedWgmmaSpec:
         (wgmma, {"layout": "TT"}, "TT", LAYOUTS),
         (wgmma, {"cluster_n": 2}, 2, 1),
         (wgmma, {"split": "onto"}, "onto", ("none", "serial", "workspace")),
-        (wgmma, {"helpers": 6}, 6, 4),
-        (wgmma, {"copied": 1}, 1, ">= 2"),
-        (wgmma, {"teams": 2, "helpers": 4}, 4, 8),
-        (wgmma, {"bm": 64, "bn": 64, "consumers": 1, "teams": 3, "helpers": 12, "stages": 2}, 3, 2),
+        (wgmma, {"producer_warps": 6}, 6, 4),
+        (wgmma, {"index_stages": 1}, 1, ">= 2"),
+        (wgmma, {"teams": 2, "producer_warps": 4}, 4, 8),
+        (
+            wgmma,
+            {"bm": 64, "bn": 64, "consumers": 1, "teams": 3, "producer_warps": 12, "stages": 2},
+            3,
+            2,
+        ),
         (wgmma, {"layout": "NN", "bn": 16, "bm": 64, "consumers": 1}, 32, ">= 64"),
         (wgmma, {"bm": 256, "stages": 3}, 176, 128),
     ],
@@ -94,16 +99,16 @@ def test_violations_show_both_sides(make: Any, changes: Any, left: object, right
 
 CHANGES = [
     {"layout": "NN"}, {"bm": 16}, {"bn": 64}, {"bk": 512}, {"warps_m": 2, "bm": 16},
-    {"warps_n": 1}, {"helpers": 8}, {"stages": 5}, {"ahead": 1}, {"stream": ""},
-    {"ctas_per_sm": 2}, {"dtype": "f16"}, {"helpers": 8, "teams": 2}, {"copy_a": "plain"},
+    {"warps_n": 1}, {"producer_warps": 8}, {"stages": 5}, {"prefetch": 1}, {"streamed": ""},
+    {"ctas_per_sm": 2}, {"dtype": "f16"}, {"producer_warps": 8, "teams": 2}, {"copy_a": "plain"},
 ]  # fmt: skip
 
 
 def test_teams_have_stages_of_their_own() -> None:
     one, two = wgmma(), wgmma(teams=2)
-    assert two.shared_bytes - one.shared_bytes == one.copied * one.packed.nbytes
+    assert two.shared_bytes - one.shared_bytes == one.index_stages * one.packed.nbytes
     assert two.packed.turns == 2 * one.packed.turns
-    one, two = mma(helpers=8), mma(helpers=8, teams=2)
+    one, two = mma(producer_warps=8), mma(producer_warps=8, teams=2)
     assert one.widened == 2 and two.widened == 4
     assert two.shared_bytes - one.shared_bytes == 4 * (8 * 512 + 5120) + 2 * 32 * 512
 
@@ -115,8 +120,8 @@ def test_numbers_of_a_may_lie_anywhere() -> None:
 
 
 PAIRS_CHANGES = [
-    {"layout": "NN"}, {"bm": 16}, {"bn": 64}, {"bk": 128}, {"warps": 1}, {"helpers": 8},
-    {"stages": 5}, {"ahead": 2}, {"ctas_per_sm": 2},
+    {"layout": "NN"}, {"bm": 16}, {"bn": 64}, {"bk": 128}, {"warps": 1}, {"producer_warps": 8},
+    {"stages": 5}, {"prefetch": 2}, {"ctas_per_sm": 2},
     {"dtype": "f16"},
 ]  # fmt: skip
 
@@ -131,13 +136,21 @@ def test_every_field_is_in_the_name_and_has_a_meaning() -> None:
         "contract",
         "format",
     }
-    assert len({wgmma(**x).name for x in ({}, {"helpers": 4}, {"copied": 3}, {"teams": 2})}) == 4
+    assert (
+        len(
+            {
+                wgmma(**x).name
+                for x in ({}, {"producer_warps": 4}, {"index_stages": 3}, {"teams": 2})
+            }
+        )
+        == 4
+    )
     names = {pairs().name, *(pairs(**change).name for change in PAIRS_CHANGES)}
     assert len(names) == len(PAIRS_CHANGES) + 1
     fields = {field.name for field in dataclasses.fields(QuantizedPairsSpec)}
     assert fields - {name for change in PAIRS_CHANGES for name in change} == {
         "split",
-        "stream",
+        "streamed",
         "min_arch",
         "contract",
         "format",
@@ -163,7 +176,7 @@ def test_rows_of_indices_lie_in_different_banks() -> None:
 
 
 def test_registers_are_shared_out_among_warpgroups() -> None:
-    spec = wgmma(bm=256, stages=3, helpers=4, registers=208)
+    spec = wgmma(bm=256, stages=3, producer_warps=4, registers=208)
     assert spec.threads == 384 and spec.launch_registers == 168
     assert 2 * spec.registers + spec.producer_registers <= 3 * spec.launch_registers
     assert spec.producer_registers == 88

@@ -44,17 +44,19 @@ def test_copies(name):
     what is between the rows has never been written, and the matrix ends with its allocation.
     """
     spec, device = SPECS[name], CpuDevice()
-    dtype, kind = {1: ("u1", "u1"), 2: ("f16", "f2"), 4: ("f32", "f4")}[spec.size]
+    dtype, kind = {1: ("u1", "u1"), 2: ("f16", "f2"), 4: ("f32", "f4")}[spec.itemsize]
     rng = np.random.default_rng(SEED)
     function = device.kernel(spec.name, image(spec), spec.shared_bytes)
-    several = spec.threads * spec.turns // 3 + 1  # rows of three vectors or more, for two CTAs
+    several = (
+        spec.threads * spec.vectors_per_thread // 3 + 1
+    )  # rows of three vectors or more, for two CTAs
     shapes = [(3, c) for c in (1, 2, spec.unit - 1, spec.unit, spec.unit + 1, 5 * spec.unit + 3)]
     shapes += [(several, 2 * spec.unit + 1), (1, 3 * spec.unit), (2, 0)]
     for turn, shape in enumerate(shapes * spec.unit):
         values, sources, targets_, fired = {}, [], [], {}
         for i in range(spec.matrices):
             rows, cols = shape if i == 0 else shapes[(turn + 3) % len(shapes)]
-            bits = rng.integers(0, 1 << 8 * spec.size, (rows, cols), f"u{spec.size}")
+            bits = rng.integers(0, 1 << 8 * spec.itemsize, (rows, cols), f"u{spec.itemsize}")
             pitch = cols + (turn + i) % 4
             x = Matrix(
                 device.memory, f"x{i}", (rows, cols), bits.view(kind),
@@ -74,7 +76,7 @@ def test_copies(name):
         prepared.fire(0, *fired.values())
         for expected, y in zip(sources, targets_, strict=True):
             if expected.size:
-                assert (y.values.view(f"u{spec.size}") == expected).all(), (turn, values)
+                assert (y.values.view(f"u{spec.itemsize}") == expected).all(), (turn, values)
             assert y.intact(), (turn, values)
 
 
@@ -116,7 +118,7 @@ def by_kind():
         route = ROUTES[name]
         kind = (
             route.main.family, route.main.layout, route.steps[0].label, len(route.steps),
-            getattr(route.main, "swap", False), getattr(route.main, "stream", ""),
+            getattr(route.main, "swap_operands", False), getattr(route.main, "streamed", ""),
         )  # fmt: skip
         if route.main.dtype != "f16":
             yield pytest.param(name, marks=[pytest.mark.long] if kind in seen else [])

@@ -67,7 +67,7 @@ def selective(name):
     """Beyond a tile and a CTA's channels, with states to spare; one token of all; special ones."""
     spec = SPECS[name]
     check = check_forward if spec.part == "forward" else check_backward
-    tile, own, most = spec.tile, spec.channels, spec.width
+    tile, own, most = spec.tile_tokens, spec.channels, spec.width
     cases = [
         ((2, 2 * tile + 3, own + 1, most), "normal", (), True),
         ((1, 1, own, most - 1), "special", (), False),
@@ -98,8 +98,8 @@ def linear(name):
     """Beyond what a thread reads at a time and a CTA's channels; one token; special ones."""
     spec = SPECS[name]
     cases = [
-        ((2, 2 * spec.depth + 3, spec.channels + 1), "normal", True),
+        ((2, 2 * spec.prefetch + 3, spec.channels + 1), "normal", True),
         ((1, 1, 3), "special", True),
-        ((2, spec.depth, 1), "wide", False),
+        ((2, spec.prefetch, 1), "wide", False),
     ]
     return [functools.partial(check_linear, name, *case) for case in cases]

@@ -54,11 +54,11 @@ def fitting(name, dtype):
     numbers = row.given({n: o.default for n, o in row.numbers.items()})
     outputs = row.outputs(dtypes[next(iter(row.arrays))], dtypes)
     variant = row.variant(dtypes, outputs, numbers)
-    table, found = TABLES[("rows", "down") if row.down else ("rows",)], {}
+    table, found = TABLES[("row_reductions", "down") if row.down else ("row_reductions",)], {}
     for i, route in enumerate(table.routes):
         width = 24 if route.main.capacity < 1024 else 1040
-        width -= 0 if route.main.vector else 3
-        asked = {"ROWS": 3, "COLS": width, "VECTOR": int(route.main.vector), "SMS": SMS}
+        width -= 0 if route.main.vectorized else 3
+        asked = {"ROWS": 3, "COLS": width, "VECTOR": int(route.main.vectorized), "SMS": SMS}
         asked |= facts(variant)
         if route.requires.evaluate(table.space.environment(asked)):
             found[i] = width
@@ -291,7 +291,7 @@ STAGED = [r for r in TABLES["rows",].routes if r.kernels[0].part == "staged"]
 @pytest.mark.parametrize("route", STAGED, ids=lambda r: r.kernels[0].label)
 def test_ctas_walk_over_rows_in_shared_memory(route, name):
     """Rows that begin at any address, within wider ones of NaN, and weights off 16 bytes."""
-    unit = 8 if route.kernels[0].vector else 1
+    unit = 8 if route.kernels[0].vectorized else 1
     m, n, step = 3 * route.kernels[0].per_sm + 1, 1043 // unit * unit, 1052 + 5 % unit
     given = arrays(name, (m, n), bfloat16)
     row = TABLE[name]
@@ -321,7 +321,7 @@ def test_ctas_walk_over_rows_in_shared_memory(route, name):
 @pytest.mark.parametrize("n", [3, 9, 1031])
 def test_no_word_is_copied_that_a_row_has_not_all_of(n):
     """Rows that begin and end at any bytes, the last at the end of its memory."""
-    kernel = next(r.kernels[0] for r in STAGED if not r.kernels[0].vector)
+    kernel = next(r.kernels[0] for r in STAGED if not r.kernels[0].vectorized)
     copies = re.findall(r"cp\.async\.c[ag][^;]*;", render(kernel))
     assert copies and not [c for c in copies if not c.endswith("], 16;")]
     base = np.random.default_rng(SEED).standard_normal(8 * (n + 13)).astype(bfloat16)

@@ -44,7 +44,7 @@ def check_rows(name, shape, kind, softcap, device):
     x = operand(rng, shape, kind, spec.dtype)
     x[m // 2, slice(*MASKED)] = -np.inf
     target = targets(rng, m, n).astype((np.int64, np.int32)[n % 2])
-    numbers = [softcap if spec.capped else None]
+    numbers = [softcap if spec.has_softcap else None]
     what = f"{shape} {kind} {numbers}"
     with ptxgen.use_device(device):
         if spec.part == "segments":
@@ -89,7 +89,7 @@ def check_product(name, sizes, kind, softcap, biased, device):
     w = operand(rng, (n, k) if layout == "nk" else (k, n), "normal", spec.dtype)
     bias = operand(rng, (n,), "normal", "f32" if n % 16 else spec.dtype) if biased else None
     target = targets(rng, m, n).astype((np.int64, np.int32)[n % 16 // 8])
-    cap = softcap if spec.capped else None
+    cap = softcap if spec.has_softcap else None
     options = {"layout": layout, "softcap": cap, "kernel": name}
     with ptxgen.use_device(device):
         found = OPERATIONS["linear_segments"].function(x, w, target, bias, **options)

@@ -22,7 +22,7 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            0, ("attention_split_f32_128_32_37db13", "attention_join_f32_128_32_4af88b"),
+            0, ("attention_split_f32_128_32_9eb3ef", "attention_join_f32_128_32_573c7d"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 2),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
@@ -31,7 +31,7 @@ def candidates(
     # 1: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            1, ("attention_f32_128_32_aa6727",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            1, ("attention_f32_128_32_ed9a33",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -18,7 +18,7 @@ def candidates(
     # 0: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647 and depth + width <= 256:
         choice = Choice(
-            0, ("attention_grad_dkdv_f32_128_32_37e422",), ((-(-rows // 32) + extra) * pairs,), (),
+            0, ("attention_grad_dkdv_f32_128_32_ebd028",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
@@ -28,7 +28,7 @@ def candidates(
         and sms <= (-(-rows // 32) + extra) * pairs
     ):
         choice = Choice(
-            1, ("attention_grad_dk_f32_256_32_59cb61", "attention_grad_dv_f32_256_32_81dfa6"),
+            1, ("attention_grad_dk_f32_256_32_73c6cf", "attention_grad_dv_f32_256_32_bcef4a"),
             ((-(-rows // 32) + extra) * pairs, (-(-rows // 32) + extra) * pairs), (),
         )
         yield Candidate(0.0, choice)
@@ -39,7 +39,7 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs <= 2147483647
     ):
         choice = Choice(
-            2, ("attention_grad_dk_f32_256_16_f59a54", "attention_grad_dv_f32_256_32_81dfa6"),
+            2, ("attention_grad_dk_f32_256_16_64f3ab", "attention_grad_dv_f32_256_32_bcef4a"),
             ((-(-rows // 16) + extra) * pairs, (-(-rows // 32) + extra) * pairs), (),
         )
         yield Candidate(0.0, choice)

@@ -23,7 +23,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 1 <= sms)
     ):
         choice = Choice(
-            0, ("attention_grad_wgmma_dkdv_bf16_128_64_764ce6",),
+            0, ("attention_grad_wgmma_dkdv_bf16_128_64_a6a920",),
             ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -34,7 +34,7 @@ def candidates(
         and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
     ):
         choice = Choice(
-            1, ("attention_grad_wgmma_dkdv_bf16_128_128_2914c6",),
+            1, ("attention_grad_wgmma_dkdv_bf16_128_128_839c8f",),
             ((-(-rows // 128) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -49,7 +49,7 @@ def candidates(
     ):
         choice = Choice(
             2,
-            ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dkdv_bf16_128_64_cefaf2"),
+            ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dkdv_bf16_128_64_b5a0d1"),
             (pieces_maps_rows1024, (-(-rows // 64) + extra) * pairs * 1),
             (pieces_maps_rows1024 * 4096, pieces_maps_rows1024 * 8),
         )
@@ -63,7 +63,7 @@ def candidates(
     ):
         choice = Choice(
             3,
-            ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dkdv_bf16_128_128_915d71"),
+            ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dkdv_bf16_128_128_5336be"),
             (pieces_maps_rows1024, (-(-rows // 128) + extra) * pairs * 1),
             (pieces_maps_rows1024 * 4096, pieces_maps_rows1024 * 8),
         )
@@ -75,7 +75,7 @@ def candidates(
         and sms <= (-(-rows // 128) + extra) * pairs
     ):
         choice = Choice(
-            4, ("attention_grad_dkdv_bf16_128_128_c7c40a",), ((-(-rows // 128) + extra) * pairs,),
+            4, ("attention_grad_dkdv_bf16_128_128_448dc2",), ((-(-rows // 128) + extra) * pairs,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -83,7 +83,7 @@ def candidates(
     # 5: small tiles
     if (-(-rows // 64) + extra) * pairs <= 2147483647 and depth + width <= 256:
         choice = Choice(
-            5, ("attention_grad_dkdv_bf16_128_64_f7339c",), ((-(-rows // 64) + extra) * pairs,), (),
+            5, ("attention_grad_dkdv_bf16_128_64_0611df",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
@@ -94,7 +94,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 2 <= sms)
     ):
         choice = Choice(
-            6, ("attention_grad_wgmma_dkdv_bf16_256_64_de01b8",),
+            6, ("attention_grad_wgmma_dkdv_bf16_256_64_fb05ba",),
             ((-(-rows // 64) + extra) * pairs * 2,), (),
         )
         yield Candidate(0.0, choice)
@@ -105,7 +105,7 @@ def candidates(
         and (-(-rows // 128) + extra) * pairs * 2 <= 2147483647
     ):
         choice = Choice(
-            7, ("attention_grad_wgmma_dkdv_bf16_256_128_956ab0",),
+            7, ("attention_grad_wgmma_dkdv_bf16_256_128_b8f62a",),
             ((-(-rows // 128) + extra) * pairs * 2,), (),
         )
         yield Candidate(0.0, choice)
@@ -118,7 +118,7 @@ def candidates(
     ):
         choice = Choice(
             8,
-            ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dkdv_bf16_256_64_55e130"),
+            ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dkdv_bf16_256_64_26f7be"),
             (pieces_maps_rows1024, (-(-rows // 64) + extra) * pairs * 2),
             (pieces_maps_rows1024 * 4096, pieces_maps_rows1024 * 8),
         )
@@ -130,7 +130,7 @@ def candidates(
         and sms <= (-(-rows // 64) + extra) * pairs
     ):
         choice = Choice(
-            9, ("attention_grad_dk_bf16_256_64_d4d96b", "attention_grad_dv_bf16_256_64_e32cdd"),
+            9, ("attention_grad_dk_bf16_256_64_8a9fb9", "attention_grad_dv_bf16_256_64_86469f"),
             ((-(-rows // 64) + extra) * pairs, (-(-rows // 64) + extra) * pairs), (),
         )
         yield Candidate(0.0, choice)
@@ -138,7 +138,7 @@ def candidates(
     # 10: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            10, ("attention_grad_dk_bf16_256_32_8388f7", "attention_grad_dv_bf16_256_32_20f60d"),
+            10, ("attention_grad_dk_bf16_256_32_d004dd", "attention_grad_dv_bf16_256_32_bd8608"),
             ((-(-rows // 32) + extra) * pairs, (-(-rows // 32) + extra) * pairs), (),
         )
         yield Candidate(0.0, choice)

@@ -16,7 +16,7 @@ def candidates(
     # 0: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            0, ("attention_grad_dq_f32_128_32_2d186b",), ((-(-rows // 32) + extra) * pairs,), (),
+            0, ("attention_grad_dq_f32_128_32_4f5876",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

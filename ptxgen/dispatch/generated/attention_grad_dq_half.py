@@ -23,7 +23,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 1 <= sms)
     ):
         choice = Choice(
-            0, ("attention_grad_wgmma_dq_bf16_128_64_6ae70b",),
+            0, ("attention_grad_wgmma_dq_bf16_128_64_3f7441",),
             ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -34,7 +34,7 @@ def candidates(
         and (-(-rows // 192) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
     ):
         choice = Choice(
-            1, ("attention_grad_wgmma_dq_bf16_96_192_e7f595",),
+            1, ("attention_grad_wgmma_dq_bf16_96_192_383754",),
             ((-(-rows // 192) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -45,7 +45,7 @@ def candidates(
         and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
     ):
         choice = Choice(
-            2, ("attention_grad_wgmma_dq_bf16_128_128_e562e6",),
+            2, ("attention_grad_wgmma_dq_bf16_128_128_f68a48",),
             ((-(-rows // 128) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
@@ -58,7 +58,7 @@ def candidates(
         and (rows > 64 or past > 64) and (rows <= 64 or (-(-rows // 64) + extra) * pairs * 1 <= sms)
     ):
         choice = Choice(
-            3, ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dq_bf16_128_64_14d094"),
+            3, ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dq_bf16_128_64_6de43f"),
             (pieces_maps_past1024, (-(-rows // 64) + extra) * pairs * 1),
             (pieces_maps_past1024 * 4096, pieces_maps_past1024 * 8),
         )
@@ -71,7 +71,7 @@ def candidates(
         and (-(-rows // 192) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
     ):
         choice = Choice(
-            4, ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dq_bf16_96_192_0a9d4d"),
+            4, ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dq_bf16_96_192_27af6d"),
             (pieces_maps_past1024, (-(-rows // 192) + extra) * pairs * 1),
             (pieces_maps_past1024 * 4096, pieces_maps_past1024 * 8),
         )
@@ -84,7 +84,7 @@ def candidates(
         and (rows > 64 or past > 64)
     ):
         choice = Choice(
-            5, ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dq_bf16_128_128_d55e49"),
+            5, ("attention_mask_b8_8_69e8be", "attention_grad_wgmma_masked_dq_bf16_128_128_0a6bbb"),
             (pieces_maps_past1024, (-(-rows // 128) + extra) * pairs * 1),
             (pieces_maps_past1024 * 4096, pieces_maps_past1024 * 8),
         )
@@ -96,14 +96,14 @@ def candidates(
         and sms <= (-(-rows // 64) + extra) * pairs
     ):
         choice = Choice(
-            6, ("attention_grad_dq_bf16_128_64_97c3fc",), ((-(-rows // 64) + extra) * pairs,), (),
+            6, ("attention_grad_dq_bf16_128_64_28fe5f",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 7: small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
-            7, ("attention_grad_dq_bf16_128_32_4ae7c5",), ((-(-rows // 32) + extra) * pairs,), (),
+            7, ("attention_grad_dq_bf16_128_32_8e4d34",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -27,7 +27,7 @@ def candidates(
         and (rows <= 16 or rows < extra * 16 or fewest <= sms)
     ):
         choice = Choice(
-            0, ("attention_few_bf16_128_16_0d23f9",), ((-(-rows // 16) + extra) * pairs * 1,), (),
+            0, ("attention_few_bf16_128_16_c55e59",), ((-(-rows // 16) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
@@ -37,7 +37,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and fewest <= sms
     ):
         choice = Choice(
-            1, ("attention_few_bf16_128_16_ff7e9e",), ((-(-rows // 16) + extra) * pairs * 1,), (),
+            1, ("attention_few_bf16_128_16_1c3c78",), ((-(-rows // 16) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
@@ -59,8 +59,8 @@ def candidates(
         choice = Choice(
             2,
             (
-                "attention_mask_b8_8_69e8be", "attention_wgmma_masked_split_bf16_128_64_086800",
-                "attention_join_bf16_128_64_b3eb7a",
+                "attention_mask_b8_8_69e8be", "attention_wgmma_masked_split_bf16_128_64_8aadb3",
+                "attention_join_bf16_128_64_78c4b7",
             ),
             (
                 pieces_maps_keys1024, min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
@@ -88,8 +88,8 @@ def candidates(
         choice = Choice(
             3,
             (
-                "attention_mask_b8_8_69e8be", "attention_wgmma_masked_split_bf16_128_128_3e2281",
-                "attention_join_bf16_128_128_853d7a",
+                "attention_mask_b8_8_69e8be", "attention_wgmma_masked_split_bf16_128_128_2a8318",
+                "attention_join_bf16_128_128_3636ba",
             ),
             (
                 pieces_maps_keys1024, min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
@@ -116,7 +116,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            4, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_64_192_6f0330"),
+            4, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_64_192_d1f66b"),
             (pieces_maps_keys1024, min((-(-rows // 192) + extra) * pairs * 1, sms * 1)),
             (
                 pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
@@ -144,7 +144,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            5, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_128_64_ff83db"),
+            5, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_128_64_0517fc"),
             (pieces_maps_keys1024, min((-(-rows // 64) + extra) * pairs * 1, sms * 2)),
             (
                 pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
@@ -165,7 +165,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            6, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_128_128_e40673"),
+            6, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_128_128_1bf0ad"),
             (pieces_maps_keys1024, min((-(-rows // 128) + extra) * pairs * 1, sms * 1)),
             (
                 pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
@@ -188,7 +188,7 @@ def candidates(
         and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
     ):
         choice = Choice(
-            7, ("attention_wgmma_split_bf16_128_64_968ee3", "attention_join_bf16_128_64_b3eb7a"),
+            7, ("attention_wgmma_split_bf16_128_64_4361de", "attention_join_bf16_128_64_78c4b7"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
                 (-(-rows // 64) + extra) * pairs * 4,
@@ -209,7 +209,7 @@ def candidates(
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
-            8, ("attention_wgmma_split_bf16_128_128_fcb049", "attention_join_bf16_128_128_853d7a"),
+            8, ("attention_wgmma_split_bf16_128_128_b641ac", "attention_join_bf16_128_128_3636ba"),
             (
                 min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
                 (-(-rows // 128) + extra) * pairs * 8,
@@ -230,7 +230,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            9, ("attention_wgmma_bf16_64_192_f356bf",),
+            9, ("attention_wgmma_bf16_64_192_224e61",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
@@ -254,7 +254,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            10, ("attention_wgmma_bf16_128_64_fa5b5e",),
+            10, ("attention_wgmma_bf16_128_64_a0c370",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
@@ -272,7 +272,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            11, ("attention_wgmma_bf16_128_128_27f0c2",),
+            11, ("attention_wgmma_bf16_128_128_6abddf",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
@@ -293,7 +293,7 @@ def candidates(
     ):
         choice = Choice(
             12,
-            ("attention_wgmma_paged_split_bf16_128_64_618394", "attention_join_bf16_128_64_b3eb7a"),
+            ("attention_wgmma_paged_split_bf16_128_64_7c1a3e", "attention_join_bf16_128_64_78c4b7"),
             (
                 min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
                 (-(-rows // 64) + extra) * pairs * 4,
@@ -316,8 +316,8 @@ def candidates(
         choice = Choice(
             13,
             (
-                "attention_wgmma_paged_split_bf16_128_128_e9d88c",
-                "attention_join_bf16_128_128_853d7a",
+                "attention_wgmma_paged_split_bf16_128_128_27fc13",
+                "attention_join_bf16_128_128_3636ba",
             ),
             (
                 min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
@@ -339,7 +339,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            14, ("attention_wgmma_paged_bf16_64_192_e49a2b",),
+            14, ("attention_wgmma_paged_bf16_64_192_133798",),
             (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
@@ -363,7 +363,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            15, ("attention_wgmma_paged_bf16_128_64_46c278",),
+            15, ("attention_wgmma_paged_bf16_128_64_ddbeea",),
             (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
@@ -381,7 +381,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            16, ("attention_wgmma_paged_bf16_128_128_5f325d",),
+            16, ("attention_wgmma_paged_bf16_128_128_e230e2",),
             (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
@@ -395,7 +395,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 * 4 * 16 <= sms * 15
     ):
         choice = Choice(
-            17, ("attention_cluster_bf16_128_16_5cad89",),
+            17, ("attention_cluster_bf16_128_16_5d07f1",),
             ((-(-rows // 16) + extra) * pairs * 1 * 4,), (),
         )
         yield Candidate(0.0, choice)
@@ -412,8 +412,8 @@ def candidates(
         choice = Choice(
             18,
             (
-                "attention_cluster_split_bf16_128_16_cc6d2c",
-                "attention_decode_join_bf16_128_16_4610f3",
+                "attention_cluster_split_bf16_128_16_4f69be",
+                "attention_decode_join_bf16_128_16_5e58c0",
             ),
             ((-(-rows // 16) + extra) * pairs * splits * 4, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
@@ -427,7 +427,7 @@ def candidates(
         and (-(-rows // 16) + extra) * pairs * 1 * 8 * 16 <= sms * 15
     ):
         choice = Choice(
-            19, ("attention_cluster_bf16_128_16_10364f",),
+            19, ("attention_cluster_bf16_128_16_182c19",),
             ((-(-rows // 16) + extra) * pairs * 1 * 8,), (),
         )
         yield Candidate(0.0, choice)
@@ -443,8 +443,8 @@ def candidates(
         choice = Choice(
             20,
             (
-                "attention_cluster_split_bf16_128_16_7b59b6",
-                "attention_decode_join_bf16_128_16_4610f3",
+                "attention_cluster_split_bf16_128_16_ac2156",
+                "attention_decode_join_bf16_128_16_5e58c0",
             ),
             ((-(-rows // 16) + extra) * pairs * splits * 8, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
@@ -472,8 +472,8 @@ def candidates(
         choice = Choice(
             21,
             (
-                "attention_decode_split_bf16_128_16_469853",
-                "attention_decode_join_bf16_128_16_4610f3",
+                "attention_decode_split_bf16_128_16_b05ffd",
+                "attention_decode_join_bf16_128_16_5e58c0",
             ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
@@ -499,8 +499,8 @@ def candidates(
         choice = Choice(
             22,
             (
-                "attention_decode_split_bf16_128_16_088831",
-                "attention_decode_join_bf16_128_16_4610f3",
+                "attention_decode_split_bf16_128_16_8e2909",
+                "attention_decode_join_bf16_128_16_5e58c0",
             ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
@@ -526,8 +526,8 @@ def candidates(
         choice = Choice(
             23,
             (
-                "attention_decode_split_bf16_128_16_269d3f",
-                "attention_decode_join_bf16_128_16_4610f3",
+                "attention_decode_split_bf16_128_16_4e76ec",
+                "attention_decode_join_bf16_128_16_5e58c0",
             ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
             ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
@@ -543,7 +543,7 @@ def candidates(
         ) and fewest <= sms and keys > 128
     ):
         choice = Choice(
-            24, ("attention_decode_bf16_128_16_687f65",), ((-(-rows // 16) + extra) * pairs * 1,),
+            24, ("attention_decode_bf16_128_16_67201f",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -557,7 +557,7 @@ def candidates(
         ) and fewest <= sms
     ):
         choice = Choice(
-            25, ("attention_decode_bf16_128_16_e6c101",), ((-(-rows // 16) + extra) * pairs * 1,),
+            25, ("attention_decode_bf16_128_16_86f450",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -571,7 +571,7 @@ def candidates(
         )
     ):
         choice = Choice(
-            26, ("attention_decode_bf16_128_16_52429b",), ((-(-rows // 16) + extra) * pairs * 1,),
+            26, ("attention_decode_bf16_128_16_ca344b",), ((-(-rows // 16) + extra) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
@@ -584,7 +584,7 @@ def candidates(
         and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            27, ("attention_split_bf16_128_64_3b2c68", "attention_join_bf16_128_64_b3eb7a"),
+            27, ("attention_split_bf16_128_64_0c676b", "attention_join_bf16_128_64_78c4b7"),
             ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 4),
             ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
@@ -593,7 +593,7 @@ def candidates(
     # 28: a CTA has all keys
     if arch in SOME_3 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
-            28, ("attention_bf16_128_64_18de9e",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            28, ("attention_bf16_128_64_52ca21",), ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
@@ -605,7 +605,7 @@ def candidates(
         and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
     ):
         choice = Choice(
-            29, ("attention_split_bf16_128_32_2866f9", "attention_join_bf16_128_32_9b8400"),
+            29, ("attention_split_bf16_128_32_c91f63", "attention_join_bf16_128_32_50a8bc"),
             ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 2),
             ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
@@ -614,7 +614,7 @@ def candidates(
     # 30: a CTA has all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
-            30, ("attention_bf16_128_32_05ff23",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            30, ("attention_bf16_128_32_ba4365",), ((-(-rows // 32) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -205,209 +205,209 @@ ROUTES = Routes({
 # MMA: launch, kernel, slots, bm, bn, bk
 MMA = {
     "nn_chunks_half_tc": (
-        (0, "mma_nn_bf16_16x32x128_45c9e9", 1, 16, 32, 128),
-        (4, "mma_nn_bf16_64x64x128_1f5afd", 2, 64, 64, 128),
-        (5, "mma_nn_bf16_128x128x64_d74e2e", 2, 128, 128, 64),
-        (6, "mma_nn_bf16_64x64x64_bc65e9", 2, 64, 64, 64),
-        (7, "mma_nn_bf16_64x32x64_ca7871", 4, 64, 32, 64),
-        (8, "mma_nn_bf16_64x64x32_721827", 4, 64, 64, 32),
+        (0, "mma_nn_bf16_16x32x128_7822dc", 1, 16, 32, 128),
+        (4, "mma_nn_bf16_64x64x128_25ac48", 2, 64, 64, 128),
+        (5, "mma_nn_bf16_128x128x64_a224b6", 2, 128, 128, 64),
+        (6, "mma_nn_bf16_64x64x64_34452b", 2, 64, 64, 64),
+        (7, "mma_nn_bf16_64x32x64_f6281f", 4, 64, 32, 64),
+        (8, "mma_nn_bf16_64x64x32_23519d", 4, 64, 64, 32),
     ),
     "nt_chunks_half_tc": (
-        (0, "mma_nt_bf16_16x32x128_20a9c5", 1, 16, 32, 128),
-        (4, "mma_nt_bf16_64x64x128_1d04c7", 2, 64, 64, 128),
-        (5, "mma_nt_bf16_128x128x64_59583c", 2, 128, 128, 64),
-        (6, "mma_nt_bf16_64x64x64_572e71", 2, 64, 64, 64),
-        (7, "mma_nt_bf16_64x32x64_63418f", 4, 64, 32, 64),
-        (8, "mma_nt_bf16_64x64x32_81c2b9", 4, 64, 64, 32),
+        (0, "mma_nt_bf16_16x32x128_ce98c1", 1, 16, 32, 128),
+        (4, "mma_nt_bf16_64x64x128_3ee5c7", 2, 64, 64, 128),
+        (5, "mma_nt_bf16_128x128x64_4c709e", 2, 128, 128, 64),
+        (6, "mma_nt_bf16_64x64x64_704cde", 2, 64, 64, 64),
+        (7, "mma_nt_bf16_64x32x64_082030", 4, 64, 32, 64),
+        (8, "mma_nt_bf16_64x64x32_3e4a7e", 4, 64, 64, 32),
     ),
     "tn_chunks_half_tc": (
-        (0, "mma_tn_bf16_16x32x128_46a2ec", 1, 16, 32, 128),
-        (4, "mma_tn_bf16_64x64x128_e2c752", 2, 64, 64, 128),
-        (5, "mma_tn_bf16_128x128x64_f6b43c", 2, 128, 128, 64),
-        (6, "mma_tn_bf16_64x32x64_35eed5", 4, 64, 32, 64),
-        (7, "mma_tn_bf16_64x64x32_1dbb01", 4, 64, 64, 32),
+        (0, "mma_tn_bf16_16x32x128_a4a34f", 1, 16, 32, 128),
+        (4, "mma_tn_bf16_64x64x128_e8dcb4", 2, 64, 64, 128),
+        (5, "mma_tn_bf16_128x128x64_d481e3", 2, 128, 128, 64),
+        (6, "mma_tn_bf16_64x32x64_65daee", 4, 64, 32, 64),
+        (7, "mma_tn_bf16_64x64x32_d0be24", 4, 64, 64, 32),
     ),
 }
 # WGMMA: launch, kernel, bm
 WGMMA = {
     "nn_chunks_half_tc": (
-        (1, "wgmma_nn_bf16_192x192x64_a0d89a", 192),
-        (2, "wgmma_nn_bf16_128x128x64_f64026", 128),
-        (3, "wgmma_nn_bf16_64x64x64_168fdf", 64),
+        (1, "wgmma_nn_bf16_192x192x64_9820a4", 192),
+        (2, "wgmma_nn_bf16_128x128x64_a00929", 128),
+        (3, "wgmma_nn_bf16_64x64x64_97b654", 64),
     ),
     "nt_chunks_half_tc": (
-        (1, "wgmma_nt_bf16_192x192x64_3adde2", 192),
-        (2, "wgmma_nt_bf16_128x128x64_40a9ac", 128),
-        (3, "wgmma_nt_bf16_64x64x64_15f6e1", 64),
+        (1, "wgmma_nt_bf16_192x192x64_7f61b0", 192),
+        (2, "wgmma_nt_bf16_128x128x64_4f4a42", 128),
+        (3, "wgmma_nt_bf16_64x64x64_66a4c6", 64),
     ),
     "tn_chunks_half_tc": (
-        (1, "wgmma_tn_bf16_192x192x64_c93747", 192),
-        (2, "wgmma_tn_bf16_128x128x64_6d9ab7", 128),
-        (3, "wgmma_tn_bf16_64x64x64_151bd5", 64),
+        (1, "wgmma_tn_bf16_192x192x64_deb63c", 192),
+        (2, "wgmma_tn_bf16_128x128x64_036ddc", 128),
+        (3, "wgmma_tn_bf16_64x64x64_9ee65a", 64),
     ),
 }
 # MMA1: launch, kernel, c0, bm, bn, bk
 MMA1 = {
     "nn_chunks_half_tc": (
-        (18, "mma_nn_bf16_8x64x128_0b0b35", 64, 8, 64, 128),
-        (23, "mma_nn_bf16_32x64x128_868388", 128, 32, 64, 128),
-        (24, "mma_nn_bf16_64x128x64_0a56ed", 64, 64, 128, 64),
-        (66, "mma_nn_bf16_128x64x64_c213a3", 64, 128, 64, 64),
+        (18, "mma_nn_bf16_8x64x128_6b999a", 64, 8, 64, 128),
+        (23, "mma_nn_bf16_32x64x128_8029ae", 128, 32, 64, 128),
+        (24, "mma_nn_bf16_64x128x64_879731", 64, 64, 128, 64),
+        (66, "mma_nn_bf16_128x64x64_d4d82b", 64, 128, 64, 64),
     ),
     "nt_chunks_half_tc": (
-        (16, "mma_nt_bf16_32x64x128_9edc63", 128, 32, 64, 128),
-        (17, "mma_nt_bf16_64x128x64_4da3e2", 64, 64, 128, 64),
-        (50, "mma_nt_bf16_128x64x64_675ed6", 64, 128, 64, 64),
+        (16, "mma_nt_bf16_32x64x128_66bc11", 128, 32, 64, 128),
+        (17, "mma_nt_bf16_64x128x64_8af253", 64, 64, 128, 64),
+        (50, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
     ),
     "tn_chunks_half_tc": (
-        (17, "mma_tn_bf16_8x64x128_b577d1", 64, 8, 64, 128),
-        (21, "mma_tn_bf16_32x64x128_272387", 128, 32, 64, 128),
-        (22, "mma_tn_bf16_64x128x64_4765ee", 64, 64, 128, 64),
+        (17, "mma_tn_bf16_8x64x128_a95d2e", 64, 8, 64, 128),
+        (21, "mma_tn_bf16_32x64x128_106fd8", 128, 32, 64, 128),
+        (22, "mma_tn_bf16_64x128x64_7a846e", 64, 64, 128, 64),
     ),
 }
 # MMA2: launch, kernel, slots, c0, bm, bn, bk
 MMA2 = {
     "nn_chunks_half_tc": (
-        (19, "mma_nn_bf16_8x32x128_d6cffc", 1, 128, 8, 32, 128),
-        (20, "mma_nn_bf16_16x32x128_d40c24", 1, 128, 16, 32, 128),
-        (21, "mma_nn_bf16_16x64x128_4f47f4", 1, 128, 16, 64, 128),
-        (22, "mma_nn_bf16_32x32x128_5486ce", 1, 128, 32, 32, 128),
-        (46, "mma_nn_bf16_64x64x64_42490e", 3, 64, 64, 64, 64),
-        (48, "mma_nn_bf16_128x128x64_e43a98", 1, 64, 128, 128, 64),
-        (67, "mma_nn_bf16_16x32x128_0f657a", 1, 128, 16, 32, 128),
-        (68, "mma_nn_bf16_16x32x128_f8dcb3", 1, 128, 16, 32, 128),
+        (19, "mma_nn_bf16_8x32x128_b1a997", 1, 128, 8, 32, 128),
+        (20, "mma_nn_bf16_16x32x128_a27564", 1, 128, 16, 32, 128),
+        (21, "mma_nn_bf16_16x64x128_3b7d0a", 1, 128, 16, 64, 128),
+        (22, "mma_nn_bf16_32x32x128_74b7ae", 1, 128, 32, 32, 128),
+        (46, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 64, 64, 64),
+        (48, "mma_nn_bf16_128x128x64_5411be", 1, 64, 128, 128, 64),
+        (67, "mma_nn_bf16_16x32x128_976797", 1, 128, 16, 32, 128),
+        (68, "mma_nn_bf16_16x32x128_f274b8", 1, 128, 16, 32, 128),
     ),
     "nt_chunks_half_tc": (
-        (12, "mma_nt_bf16_8x16x512_f13405", 1, 128, 8, 16, 512),
-        (13, "mma_nt_bf16_16x32x128_bee8dd", 1, 128, 16, 32, 128),
-        (14, "mma_nt_bf16_16x64x128_c1d35c", 1, 128, 16, 64, 128),
-        (15, "mma_nt_bf16_32x32x128_15f4e3", 1, 128, 32, 32, 128),
-        (39, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 64, 64, 64),
-        (41, "mma_nt_bf16_128x128x64_848ada", 1, 64, 128, 128, 64),
-        (49, "mma_nt_bf16_32x32x64_fd42f0", 3, 64, 32, 32, 64),
-        (51, "mma_nt_bf16_16x32x128_23017e", 1, 128, 16, 32, 128),
-        (52, "mma_nt_bf16_16x32x128_a132ec", 1, 128, 16, 32, 128),
+        (12, "mma_nt_bf16_8x16x512_987e57", 1, 128, 8, 16, 512),
+        (13, "mma_nt_bf16_16x32x128_d8a68f", 1, 128, 16, 32, 128),
+        (14, "mma_nt_bf16_16x64x128_329c65", 1, 128, 16, 64, 128),
+        (15, "mma_nt_bf16_32x32x128_6abafb", 1, 128, 32, 32, 128),
+        (39, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
+        (41, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
+        (49, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
+        (51, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
+        (52, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
     ),
     "tn_chunks_half_tc": (
-        (18, "mma_tn_bf16_8x32x128_7c493a", 1, 128, 8, 32, 128),
-        (19, "mma_tn_bf16_16x32x128_967392", 1, 128, 16, 32, 128),
-        (20, "mma_tn_bf16_32x32x128_e84b71", 1, 128, 32, 32, 128),
-        (41, "mma_tn_bf16_64x64x64_f7c4fc", 3, 64, 64, 64, 64),
-        (43, "mma_tn_bf16_128x128x64_9e1b2c", 1, 64, 128, 128, 64),
-        (61, "mma_tn_bf16_8x32x256_9756ff", 1, 128, 8, 32, 256),
-        (62, "mma_tn_bf16_16x32x128_c2d4c1", 1, 128, 16, 32, 128),
-        (63, "mma_tn_bf16_16x32x128_2dc9f7", 1, 128, 16, 32, 128),
+        (18, "mma_tn_bf16_8x32x128_b91c74", 1, 128, 8, 32, 128),
+        (19, "mma_tn_bf16_16x32x128_2ffce5", 1, 128, 16, 32, 128),
+        (20, "mma_tn_bf16_32x32x128_223412", 1, 128, 32, 32, 128),
+        (41, "mma_tn_bf16_64x64x64_c0fa50", 3, 64, 64, 64, 64),
+        (43, "mma_tn_bf16_128x128x64_aba6f1", 1, 64, 128, 128, 64),
+        (61, "mma_tn_bf16_8x32x256_c58b0b", 1, 128, 8, 32, 256),
+        (62, "mma_tn_bf16_16x32x128_80f97c", 1, 128, 16, 32, 128),
+        (63, "mma_tn_bf16_16x32x128_7ebf64", 1, 128, 16, 32, 128),
     ),
     "tt_chunks_half_tc": (
-        (0, "mma_tt_bf16_32x32x128_c8a03e", 1, 128, 32, 32, 128),
-        (4, "mma_tt_bf16_8x32x256_3b9a3e", 1, 128, 8, 32, 256),
-        (5, "mma_tt_bf16_16x32x128_6726d1", 1, 128, 16, 32, 128),
+        (0, "mma_tt_bf16_32x32x128_8e5736", 1, 128, 32, 32, 128),
+        (4, "mma_tt_bf16_8x32x256_5f8246", 1, 128, 8, 32, 256),
+        (5, "mma_tt_bf16_16x32x128_9b3ff2", 1, 128, 16, 32, 128),
     ),
 }
 # WGMMA1: launch, kernel, bm, bn
 WGMMA1 = {
     "nn_chunks_half_tc": (
-        (25, "wgmma_nn_bf16_128x256x64_86d2ac", 128, 256),
-        (30, "wgmma_nn_bf16_192x160x64_5c1b8b", 192, 160),
+        (25, "wgmma_nn_bf16_128x256x64_269d28", 128, 256),
+        (30, "wgmma_nn_bf16_192x160x64_3cad35", 192, 160),
     ),
     "nt_chunks_half_tc": (
-        (18, "wgmma_nt_bf16_128x256x64_b35b38", 128, 256),
-        (23, "wgmma_nt_bf16_192x160x64_f20a7b", 192, 160),
+        (18, "wgmma_nt_bf16_128x256x64_95ec44", 128, 256),
+        (23, "wgmma_nt_bf16_192x160x64_44d58e", 192, 160),
     ),
     "tn_chunks_half_tc": (
-        (23, "wgmma_tn_bf16_128x256x64_db9343", 128, 256),
-        (28, "wgmma_tn_bf16_192x128x64_7cc8a1", 192, 128),
+        (23, "wgmma_tn_bf16_128x256x64_4033a6", 128, 256),
+        (28, "wgmma_tn_bf16_192x128x64_01aa63", 192, 128),
     ),
 }
 # WGMMA2: launch, kernel, bk, bm, bn
 WGMMA2 = {
     "nn_chunks_half_tc": (
-        (26, "wgmma_nn_bf16_128x256x64_2c5b0f", 64, 128, 256),
-        (28, "wgmma_nn_bf16_192x192x64_b5a214", 64, 192, 192),
-        (31, "wgmma_nn_bf16_192x160x64_6c54d8", 64, 192, 160),
-        (33, "wgmma_nn_bf16_128x224x64_337f7e", 64, 128, 224),
-        (34, "wgmma_nn_bf16_128x176x64_5c5403", 64, 128, 176),
-        (36, "wgmma_nn_bf16_128x128x64_f67370", 64, 128, 128),
-        (38, "wgmma_nn_bf16_128x112x64_6ae37f", 64, 128, 112),
-        (39, "wgmma_nn_bf16_64x256x64_d96fd5", 64, 64, 256),
-        (40, "wgmma_nn_bf16_128x64x64_0dad98", 64, 128, 64),
-        (41, "wgmma_nn_bf16_64x128x64_53820a", 64, 64, 128),
-        (43, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64, 64),
-        (44, "wgmma_nn_bf16_64x32x128_13bd40", 128, 64, 32),
-        (45, "wgmma_nn_bf16_64x16x128_a58e3f", 128, 64, 16),
+        (26, "wgmma_nn_bf16_128x256x64_8ef526", 64, 128, 256),
+        (28, "wgmma_nn_bf16_192x192x64_b3974e", 64, 192, 192),
+        (31, "wgmma_nn_bf16_192x160x64_cfb91e", 64, 192, 160),
+        (33, "wgmma_nn_bf16_128x224x64_f0d83a", 64, 128, 224),
+        (34, "wgmma_nn_bf16_128x176x64_af2b9b", 64, 128, 176),
+        (36, "wgmma_nn_bf16_128x128x64_25492e", 64, 128, 128),
+        (38, "wgmma_nn_bf16_128x112x64_16fb2b", 64, 128, 112),
+        (39, "wgmma_nn_bf16_64x256x64_a9b519", 64, 64, 256),
+        (40, "wgmma_nn_bf16_128x64x64_f988ea", 64, 128, 64),
+        (41, "wgmma_nn_bf16_64x128x64_07ac44", 64, 64, 128),
+        (43, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64, 64),
+        (44, "wgmma_nn_bf16_64x32x128_5073a2", 128, 64, 32),
+        (45, "wgmma_nn_bf16_64x16x128_706412", 128, 64, 16),
     ),
     "nt_chunks_half_tc": (
-        (19, "wgmma_nt_bf16_128x256x64_4bc648", 64, 128, 256),
-        (21, "wgmma_nt_bf16_192x192x64_0ee3ea", 64, 192, 192),
-        (24, "wgmma_nt_bf16_192x160x64_3104b8", 64, 192, 160),
-        (26, "wgmma_nt_bf16_128x224x64_ad8f66", 64, 128, 224),
-        (27, "wgmma_nt_bf16_128x176x64_218ab3", 64, 128, 176),
-        (29, "wgmma_nt_bf16_128x128x64_96a12d", 64, 128, 128),
-        (30, "wgmma_nt_bf16_128x112x64_18e25a", 64, 128, 112),
-        (31, "wgmma_nt_bf16_64x256x64_d95b86", 64, 64, 256),
-        (32, "wgmma_nt_bf16_64x160x64_3d3368", 64, 64, 160),
-        (33, "wgmma_nt_bf16_128x64x64_885da7", 64, 128, 64),
-        (34, "wgmma_nt_bf16_64x128x64_deac4e", 64, 64, 128),
-        (36, "wgmma_nt_bf16_64x64x64_595f63", 64, 64, 64),
-        (37, "wgmma_nt_bf16_64x32x128_6d7237", 128, 64, 32),
-        (38, "wgmma_nt_bf16_64x16x128_b79a3a", 128, 64, 16),
+        (19, "wgmma_nt_bf16_128x256x64_3dd73c", 64, 128, 256),
+        (21, "wgmma_nt_bf16_192x192x64_c81cf8", 64, 192, 192),
+        (24, "wgmma_nt_bf16_192x160x64_1f6739", 64, 192, 160),
+        (26, "wgmma_nt_bf16_128x224x64_2d6b5a", 64, 128, 224),
+        (27, "wgmma_nt_bf16_128x176x64_ba7e40", 64, 128, 176),
+        (29, "wgmma_nt_bf16_128x128x64_798d11", 64, 128, 128),
+        (30, "wgmma_nt_bf16_128x112x64_e1db5f", 64, 128, 112),
+        (31, "wgmma_nt_bf16_64x256x64_2ab6da", 64, 64, 256),
+        (32, "wgmma_nt_bf16_64x160x64_32bf88", 64, 64, 160),
+        (33, "wgmma_nt_bf16_128x64x64_2d7408", 64, 128, 64),
+        (34, "wgmma_nt_bf16_64x128x64_9a41df", 64, 64, 128),
+        (36, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64, 64),
+        (37, "wgmma_nt_bf16_64x32x128_43ead3", 128, 64, 32),
+        (38, "wgmma_nt_bf16_64x16x128_cd17c0", 128, 64, 16),
     ),
     "tn_chunks_half_tc": (
-        (24, "wgmma_tn_bf16_128x256x64_6884e0", 64, 128, 256),
-        (26, "wgmma_tn_bf16_192x192x64_7ddbb0", 64, 192, 192),
-        (30, "wgmma_tn_bf16_128x224x64_a75d05", 64, 128, 224),
-        (31, "wgmma_tn_bf16_128x176x64_7a44c4", 64, 128, 176),
-        (32, "wgmma_tn_bf16_128x128x64_64c3c2", 64, 128, 128),
-        (33, "wgmma_tn_bf16_128x112x64_bcc2a2", 64, 128, 112),
-        (34, "wgmma_tn_bf16_64x256x64_79ee06", 64, 64, 256),
-        (35, "wgmma_tn_bf16_128x64x64_0c609c", 64, 128, 64),
-        (36, "wgmma_tn_bf16_64x128x64_cc0e14", 64, 64, 128),
-        (38, "wgmma_tn_bf16_64x64x64_c86b5d", 64, 64, 64),
-        (39, "wgmma_tn_bf16_64x32x128_01ed5d", 128, 64, 32),
-        (40, "wgmma_tn_bf16_64x16x128_551c14", 128, 64, 16),
+        (24, "wgmma_tn_bf16_128x256x64_5150be", 64, 128, 256),
+        (26, "wgmma_tn_bf16_192x192x64_6c37ea", 64, 192, 192),
+        (30, "wgmma_tn_bf16_128x224x64_b3de3c", 64, 128, 224),
+        (31, "wgmma_tn_bf16_128x176x64_f55bf0", 64, 128, 176),
+        (32, "wgmma_tn_bf16_128x128x64_12c8f9", 64, 128, 128),
+        (33, "wgmma_tn_bf16_128x112x64_ca5fd3", 64, 128, 112),
+        (34, "wgmma_tn_bf16_64x256x64_7b1131", 64, 64, 256),
+        (35, "wgmma_tn_bf16_128x64x64_ed1b17", 64, 128, 64),
+        (36, "wgmma_tn_bf16_64x128x64_29b714", 64, 64, 128),
+        (38, "wgmma_tn_bf16_64x64x64_c180bf", 64, 64, 64),
+        (39, "wgmma_tn_bf16_64x32x128_584ff4", 128, 64, 32),
+        (40, "wgmma_tn_bf16_64x16x128_912278", 128, 64, 16),
     ),
     "tt_chunks_half_tc": (
-        (1, "wgmma_tt_bf16_128x128x64_34ebd8", 64, 128, 128),
-        (2, "wgmma_tt_bf16_64x64x64_2ab748", 64, 64, 64),
+        (1, "wgmma_tt_bf16_128x128x64_1b88da", 64, 128, 128),
+        (2, "wgmma_tt_bf16_64x64x64_d4fdc2", 64, 64, 64),
     ),
 }
 # WGMMA3: launch, kernel, bm, bn, c0
 WGMMA3 = {
     "nn_chunks_half_tc": (
-        (27, "wgmma_nn_bf16_128x256x64_74f96d", 256, 256, 32768),
-        (29, "wgmma_nn_bf16_128x192x64_05a037", 256, 192, 24576),
-        (32, "wgmma_nn_bf16_192x128x64_90fdea", 192, 256, 24576),
-        (35, "wgmma_nn_bf16_128x160x64_20a7b2", 256, 160, 20480),
-        (37, "wgmma_nn_bf16_128x128x64_68c5f8", 256, 128, 16384),
-        (42, "wgmma_nn_bf16_64x128x64_f0b5aa", 128, 128, 8192),
+        (27, "wgmma_nn_bf16_128x256x64_944560", 256, 256, 32768),
+        (29, "wgmma_nn_bf16_128x192x64_1b1ed2", 256, 192, 24576),
+        (32, "wgmma_nn_bf16_192x128x64_0ad4f8", 192, 256, 24576),
+        (35, "wgmma_nn_bf16_128x160x64_d965a8", 256, 160, 20480),
+        (37, "wgmma_nn_bf16_128x128x64_669ddf", 256, 128, 16384),
+        (42, "wgmma_nn_bf16_64x128x64_36b281", 128, 128, 8192),
     ),
     "nt_chunks_half_tc": (
-        (20, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 256, 32768),
-        (22, "wgmma_nt_bf16_128x192x64_eb3cc9", 256, 192, 24576),
-        (25, "wgmma_nt_bf16_192x128x64_f4af65", 192, 256, 24576),
-        (28, "wgmma_nt_bf16_128x160x64_732859", 256, 160, 20480),
-        (35, "wgmma_nt_bf16_64x128x64_6a500d", 128, 128, 8192),
+        (20, "wgmma_nt_bf16_128x256x64_983532", 256, 256, 32768),
+        (22, "wgmma_nt_bf16_128x192x64_bb9c5c", 256, 192, 24576),
+        (25, "wgmma_nt_bf16_192x128x64_42a601", 192, 256, 24576),
+        (28, "wgmma_nt_bf16_128x160x64_58b60e", 256, 160, 20480),
+        (35, "wgmma_nt_bf16_64x128x64_2b9da9", 128, 128, 8192),
     ),
     "tn_chunks_half_tc": (
-        (25, "wgmma_tn_bf16_128x256x64_61a00f", 256, 256, 32768),
-        (27, "wgmma_tn_bf16_128x192x64_5b5c7f", 256, 192, 24576),
-        (29, "wgmma_tn_bf16_192x128x64_0d6f38", 192, 256, 24576),
-        (37, "wgmma_tn_bf16_64x128x64_bf5324", 128, 128, 8192),
+        (25, "wgmma_tn_bf16_128x256x64_7d5a26", 256, 256, 32768),
+        (27, "wgmma_tn_bf16_128x192x64_c211fb", 256, 192, 24576),
+        (29, "wgmma_tn_bf16_192x128x64_000174", 192, 256, 24576),
+        (37, "wgmma_tn_bf16_64x128x64_6bfb72", 128, 128, 8192),
     ),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nn_chunks_half_tc": ((47, "mma_nn_bf16_128x128x64_cd5bbc"),),
-    "nt_chunks_half_tc": ((40, "mma_nt_bf16_128x128x64_beb296"),),
-    "tn_chunks_half_tc": ((42, "mma_tn_bf16_128x128x64_0ec456"),),
-    "tt_chunks_half_tc": ((3, "mma_tt_bf16_128x128x64_6e031d"),),
+    "nn_chunks_half_tc": ((47, "mma_nn_bf16_128x128x64_f0d61c"),),
+    "nt_chunks_half_tc": ((40, "mma_nt_bf16_128x128x64_c17b3f"),),
+    "tn_chunks_half_tc": ((42, "mma_tn_bf16_128x128x64_0c6dfc"),),
+    "tt_chunks_half_tc": ((3, "mma_tt_bf16_128x128x64_e21fc6"),),
 }
 # MMA4: launch, kernel
 MMA4 = {
-    "nn_chunks_half_tc": ((69, "mma_nn_bf16_64x64x32_782949"),),
-    "nt_chunks_half_tc": ((53, "mma_nt_bf16_64x64x32_d497a1"),),
-    "tn_chunks_half_tc": ((64, "mma_tn_bf16_64x64x32_0acf03"),),
-    "tt_chunks_half_tc": ((6, "mma_tt_bf16_64x64x32_80086b"),),
+    "nn_chunks_half_tc": ((69, "mma_nn_bf16_64x64x32_11f8f0"),),
+    "nt_chunks_half_tc": ((53, "mma_nt_bf16_64x64x32_bf4a05"),),
+    "tn_chunks_half_tc": ((64, "mma_tn_bf16_64x64x32_e9516c"),),
+    "tt_chunks_half_tc": ((6, "mma_tt_bf16_64x64x32_ad734c"),),
 }
 
 
@@ -444,10 +444,10 @@ def candidates(
         and "reduce" in fitting and stores <= 268435456 and ctas <= 2147483647
     ):
         us = time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
+            "reduce_bf16_128x4_f3bd9b", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
             stores1,
         )
-        launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores}
+        launches["reduce"] = us, "reduce_bf16_128x4_f3bd9b", ctas, {"workspace": stores}
     for launch, kernel, bm in fitting.rows(WGMMA) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bm)
         if (
@@ -469,9 +469,9 @@ def candidates(
         and pieces_w_u8 * 16 <= 1073741824
     ):
         us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands1, operands1, operands1,
+            "realign_b16x1_69d801", "fma", 8, sms, ctas, 1, 0, operands1, operands1, operands1,
         )
-        launches["realign_a"] = us, "realign_b16x1_7953b4", ctas, {"a_realigned": pieces_w_u8 * 16}
+        launches["realign_a"] = us, "realign_b16x1_69d801", ctas, {"a_realigned": pieces_w_u8 * 16}
     operands2 = 0 + k * -(-n // 8) * 16
     pieces_k_n8 = k * -(-n // 8)
     ctas = -(-pieces_k_n8 // 512)
@@ -480,9 +480,9 @@ def candidates(
         and pieces_k_n8 * 16 <= 1073741824
     ):
         us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands2, operands2, operands2,
+            "realign_b16x1_69d801", "fma", 8, sms, ctas, 1, 0, operands2, operands2, operands2,
         )
-        launches["realign_b"] = us, "realign_b16x1_7953b4", ctas, {"b_realigned": pieces_k_n8 * 16}
+        launches["realign_b"] = us, "realign_b16x1_69d801", ctas, {"b_realigned": pieces_k_n8 * 16}
     operands3 = 0 + w * -(-u // 8) * 16 + x * -(-v // 8) * 16
     pieces_x_v8 = x * -(-v // 8)
     ctas = -(-pieces_w_u8 // 512) + -(-pieces_x_v8 // 512)
@@ -492,10 +492,10 @@ def candidates(
         and pieces_x_v8 * 16 <= 1073741824
     ):
         us = time(
-            "realign_b16x2_d789c8", "fma", 8, sms, ctas, 1, 0, operands3, operands3, operands3,
+            "realign_b16x2_d371f4", "fma", 8, sms, ctas, 1, 0, operands3, operands3, operands3,
         )
         launches["realign_ab"] = (
-            us, "realign_b16x2_d789c8", ctas,
+            us, "realign_b16x2_d371f4", ctas,
             {"a_realigned": pieces_w_u8 * 16, "b_realigned": pieces_x_v8 * 16},
         )
     for launch, kernel, c0, bm, bn, bk in fitting.rows(MMA1) if arch in SOME_1 else ():

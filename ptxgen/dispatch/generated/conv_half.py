@@ -49,83 +49,83 @@ ROUTES = Routes({
 # CONV_WGMMA: launch, kernel, bm, bn
 CONV_WGMMA = {
     "conv_half": (
-        (0, "conv_wgmma_nt_bf16_128x64x64_ef03f0", 128, 64),
-        (1, "conv_wgmma_nt_bf16_64x128x64_d31b9d", 64, 128),
-        (2, "conv_wgmma_nt_bf16_64x64x64_47f60c", 64, 64),
+        (0, "conv_wgmma_nt_bf16_128x64x64_1975ae", 128, 64),
+        (1, "conv_wgmma_nt_bf16_64x128x64_ba970b", 64, 128),
+        (2, "conv_wgmma_nt_bf16_64x64x64_8394f7", 64, 64),
     ),
     "conv_turned_half": (
-        (0, "conv_wgmma_nn_bf16_128x128x64_37383a", 128, 128),
-        (1, "conv_wgmma_nn_bf16_128x64x64_445e18", 128, 64),
-        (2, "conv_wgmma_nn_bf16_64x128x64_038114", 64, 128),
-        (3, "conv_wgmma_nn_bf16_64x64x64_63aa0f", 64, 64),
+        (0, "conv_wgmma_nn_bf16_128x128x64_a1ad59", 128, 128),
+        (1, "conv_wgmma_nn_bf16_128x64x64_b33b47", 128, 64),
+        (2, "conv_wgmma_nn_bf16_64x128x64_46092f", 64, 128),
+        (3, "conv_wgmma_nn_bf16_64x64x64_c7aae7", 64, 64),
     ),
 }
 # CONV_GATHER: launch, kernel, bn, c0
 CONV_GATHER = {
     "conv_half": (
-        (3, "conv_gather_nt_bf16_128x256x64_edb4ad", 256, 49152),
-        (4, "conv_gather_nt_bf16_128x192x64_ce149b", 192, 40960),
-        (5, "conv_gather_nt_bf16_128x128x64_b9b79f", 128, 32768),
+        (3, "conv_gather_nt_bf16_128x256x64_467241", 256, 49152),
+        (4, "conv_gather_nt_bf16_128x192x64_344fce", 192, 40960),
+        (5, "conv_gather_nt_bf16_128x128x64_314240", 128, 32768),
     ),
 }
 # CONV_GATHER1: launch, kernel, bn, c0, c1
 CONV_GATHER1 = {
     "conv_half": (
-        (6, "conv_gather_nt_bf16_64x64x64_0602db", 64, 4096, 16384),
-        (7, "conv_gather_nt_bf16_64x32x64_83fa96", 32, 2048, 12288),
+        (6, "conv_gather_nt_bf16_64x64x64_156098", 64, 4096, 16384),
+        (7, "conv_gather_nt_bf16_64x32x64_0a450a", 32, 2048, 12288),
     ),
 }
 # CONV_GATHER2: launch, kernel, bn, c0, c1
 CONV_GATHER2 = {
     "conv_half": (
-        (8, "conv_gather_nt_bf16_128x256x64_80efd2", 256, 32768, 49152),
-        (9, "conv_gather_nt_bf16_128x128x64_16a530", 128, 16384, 32768),
+        (8, "conv_gather_nt_bf16_128x256x64_84d193", 256, 32768, 49152),
+        (9, "conv_gather_nt_bf16_128x128x64_af917c", 128, 16384, 32768),
     ),
 }
 # CONV_GATHER3: launch, kernel, bn, c0, c1
 CONV_GATHER3 = {
-    "conv_half": ((10, "conv_gather_nt_bf16_64x32x64_988d7f", 32, 2048, 12288),),
-    "conv_turned_half": ((19, "conv_gather_nn_bf16_64x64x64_c646fe", 64, 4096, 16384),),
+    "conv_half": ((10, "conv_gather_nt_bf16_64x32x64_56a554", 32, 2048, 12288),),
+    "conv_turned_half": ((19, "conv_gather_nn_bf16_64x64x64_f15d1d", 64, 4096, 16384),),
 }
 # CONV_GATHER4: launch, kernel, bn, c0
 CONV_GATHER4 = {
     "conv_turned_half": (
-        (4, "conv_gather_nn_bf16_128x256x64_1a6a9d", 256, 49152),
-        (5, "conv_gather_nn_bf16_128x192x64_f7b530", 192, 40960),
-        (6, "conv_gather_nn_bf16_128x128x64_9a320d", 128, 32768),
-        (7, "conv_carried_nn_bf16_128x256x64_70f602", 256, 49152),
-        (8, "conv_carried_nn_bf16_128x192x64_50a3ef", 192, 40960),
-        (9, "conv_carried_nn_bf16_128x128x64_54a858", 128, 32768),
-        (10, "conv_carried_nn_bf16_128x64x64_c790f7", 64, 24576),
+        (4, "conv_gather_nn_bf16_128x256x64_8001d2", 256, 49152),
+        (5, "conv_gather_nn_bf16_128x192x64_8fb0d3", 192, 40960),
+        (6, "conv_gather_nn_bf16_128x128x64_8b512a", 128, 32768),
+        (7, "conv_carried_nn_bf16_128x256x64_968a32", 256, 49152),
+        (8, "conv_carried_nn_bf16_128x192x64_2fdbf2", 192, 40960),
+        (9, "conv_carried_nn_bf16_128x128x64_5297a5", 128, 32768),
+        (10, "conv_carried_nn_bf16_128x64x64_4c1217", 64, 24576),
     ),
 }
 # CONV_CARRIED: launch, kernel, bm, bn
 CONV_CARRIED = {
     "conv_turned_half": (
-        (11, "conv_carried_nn_bf16_128x32x64_3a35ad", 128, 32),
-        (12, "conv_carried_nn_bf16_64x64x64_3b4d03", 64, 64),
-        (13, "conv_carried_nn_bf16_64x32x64_97de18", 64, 32),
+        (11, "conv_carried_nn_bf16_128x32x64_18eba4", 128, 32),
+        (12, "conv_carried_nn_bf16_64x64x64_070e1f", 64, 64),
+        (13, "conv_carried_nn_bf16_64x32x64_950f54", 64, 32),
     ),
 }
 # CONV_WHOLE: launch, kernel, bm, bn, c0
 CONV_WHOLE = {
     "conv_turned_half": (
-        (16, "conv_whole_nn_bf16_128x32x64_6084f1", 128, 32, 20480),
-        (17, "conv_whole_nn_bf16_64x64x64_1c2262", 64, 64, 16384),
+        (16, "conv_whole_nn_bf16_128x32x64_743742", 128, 32, 20480),
+        (17, "conv_whole_nn_bf16_64x64x64_8b02c5", 64, 64, 16384),
     ),
 }
 # CONV_SUM: launch, kernel, bm, bn, panels_each, c0, c1
 CONV_SUM = {
     "conv_summed_half": (
-        (4, "conv_sum_tn_bf16_128x64x64_841a42", 128, 64, 1, 8192, 24576),
-        (5, "conv_sum_tn_bf16_64x192x64_4afa35", 64, 192, 3, 12288, 32768),
+        (4, "conv_sum_tn_bf16_128x64x64_a52094", 128, 64, 1, 8192, 24576),
+        (5, "conv_sum_tn_bf16_64x192x64_9e7829", 64, 192, 3, 12288, 32768),
     ),
 }
 # CONV_GATHER5: launch, kernel, bn, c0, c1
 CONV_GATHER5 = {
     "conv_summed_half": (
-        (6, "conv_gather_tn_bf16_128x256x64_73e0a3", 256, 32768, 49152),
-        (7, "conv_gather_tn_bf16_128x128x64_b98dcd", 128, 16384, 32768),
+        (6, "conv_gather_tn_bf16_128x256x64_b4132a", 256, 32768, 49152),
+        (7, "conv_gather_tn_bf16_128x128x64_bd5212", 128, 16384, 32768),
     ),
 }
 
@@ -196,10 +196,10 @@ def candidates(
     ctas = -(-(m * n) // 512)
     if "reduce" in fitting and stores1 <= 268435456 and ctas <= 2147483647:
         us = time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores1, stores1,
+            "reduce_bf16_128x4_f3bd9b", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores1, stores1,
             stores,
         )
-        launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores1}
+        launches["reduce"] = us, "reduce_bf16_128x4_f3bd9b", ctas, {"workspace": stores1}
     operands3 = min(m * (k // taps) + n * k, sms * 2 * 64 // chunks * (k // taps) + n * k) * 2
     for launch, kernel, bn, c0, c1 in fitting.rows(CONV_GATHER3) if arch in SOME_0 else ():
         tiles = -(-m // 64) * -(-n // bn)
@@ -252,12 +252,12 @@ def candidates(
         and (-(-m // 64) + (phases - 1)) * -(-n // 64) + sms * 2 * 2 <= 4294967295 and unit < 8
     ):
         us = time(
-            "conv_loose_nn_bf16_64x64x64_8d6b38", "wgmma", 2, sms,
+            "conv_loose_nn_bf16_64x64x64_aba2b6", "wgmma", 2, sms,
             (-(-m // 64) + (phases - 1)) * -(-n // 64), -(-(-(-k // 64) * k) // k), k * 4096,
             (-(-m // 64) + (phases - 1)) * -(-n // 64) * -(-k // 64) * 16384, operands1, stores,
         )
         launches[14] = (
-            us, "conv_loose_nn_bf16_64x64x64_8d6b38",
+            us, "conv_loose_nn_bf16_64x64x64_aba2b6",
             min((-(-m // 64) + (phases - 1)) * -(-n // 64), sms * 2) * 1, {},
         )
     operands4 = 0 + pixels * -(-(k // taps) // 8) * 16
@@ -267,10 +267,10 @@ def candidates(
         and pixels * -(-(k // taps) // 8) * 16 <= 1073741824
     ):
         us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands4, operands4, operands4,
+            "realign_b16x1_69d801", "fma", 8, sms, ctas, 1, 0, operands4, operands4, operands4,
         )
         launches["realign_x"] = (
-            us, "realign_b16x1_7953b4", ctas, {"x_realigned": pixels * -(-(k // taps) // 8) * 16},
+            us, "realign_b16x1_69d801", ctas, {"x_realigned": pixels * -(-(k // taps) // 8) * 16},
         )
     if (
         table == "conv_turned_half" and arch in SOME_0 and 15 in fitting
@@ -281,12 +281,12 @@ def candidates(
         and k // taps >= 8 and pixels >= 1
     ):
         us = time(
-            "conv_whole_nn_bf16_128x128x64_2b29ac", "wgmma", 1, sms,
+            "conv_whole_nn_bf16_128x128x64_188b12", "wgmma", 1, sms,
             (-(-m // 128) + (phases - 1)) * -(-n // 128), -(-(-(-k // 64) * k) // k), k * 16384,
             (-(-m // 128) + (phases - 1)) * -(-n // 128) * -(-k // 64) * 32768, operands, stores,
         )
         launches[15] = (
-            us, "conv_whole_nn_bf16_128x128x64_2b29ac",
+            us, "conv_whole_nn_bf16_128x128x64_188b12",
             min((-(-m // 128) + (phases - 1)) * -(-n // 128), sms) * 1, {},
         )
     for launch, kernel, bm, bn, c0 in fitting.rows(CONV_WHOLE) if arch in SOME_0 else ():
@@ -315,12 +315,12 @@ def candidates(
         and k // taps >= 8 and pixels >= 1
     ):
         us = time(
-            "conv_whole_nn_bf16_64x64x64_762c5b", "wgmma", 2, sms, tiles_64x64 * chunks,
+            "conv_whole_nn_bf16_64x64x64_b4838f", "wgmma", 2, sms, tiles_64x64 * chunks,
             -(-(-(-k // 64) * chunk) // k), chunk * 4096, tiles_64x64 * -(-k // 64) * 16384,
             operands3, stores1,
         )
         launches[18] = (
-            us, "conv_whole_nn_bf16_64x64x64_762c5b", min(tiles_64x64 * chunks, sms * 2) * 1,
+            us, "conv_whole_nn_bf16_64x64x64_b4838f", min(tiles_64x64 * chunks, sms * 2) * 1,
             {"workspace": stores1},
         )
     operands5 = (m * k + n // taps * k) * 2
@@ -333,11 +333,11 @@ def candidates(
         and phases <= 1
     ):
         us = time(
-            "conv_sum_tn_bf16_128x192x64_7d36b4", "wgmma", 1, sms, tiles_m128_panels3,
+            "conv_sum_tn_bf16_128x192x64_79b725", "wgmma", 1, sms, tiles_m128_panels3,
             -(-(-(-k // 64) * k) // k), k * 24576, tiles_m128_panels3 * -(-k // 64) * 40960,
             operands5, stores,
         )
-        launches[0] = us, "conv_sum_tn_bf16_128x192x64_7d36b4", min(tiles_m128_panels3, sms) * 1, {}
+        launches[0] = us, "conv_sum_tn_bf16_128x192x64_79b725", min(tiles_m128_panels3, sms) * 1, {}
     tiles_m256_panels3 = -(-m // 256) * -(-panels // 3)
     if (
         table == "conv_summed_half" and arch in SOME_0 and 1 in fitting
@@ -347,12 +347,12 @@ def candidates(
         and phases <= 1
     ):
         us = time(
-            "conv_sum_tn_bf16_128x192x64_06a872", "wgmma", 1, sms, tiles_m256_panels3 * 2,
+            "conv_sum_tn_bf16_128x192x64_34435c", "wgmma", 1, sms, tiles_m256_panels3 * 2,
             -(-(-(-k // 64) * k) // k), k * 24576, tiles_m256_panels3 * -(-k // 64) * 57344,
             operands5, stores,
         )
         launches[1] = (
-            us, "conv_sum_tn_bf16_128x192x64_06a872", min(tiles_m256_panels3, sms // 2) * 2, {},
+            us, "conv_sum_tn_bf16_128x192x64_34435c", min(tiles_m256_panels3, sms // 2) * 2, {},
         )
     tiles_m64_panels2 = -(-m // 64) * -(-panels // 2)
     if (
@@ -363,12 +363,12 @@ def candidates(
         and phases <= 1
     ):
         us = time(
-            "conv_sum_tn_bf16_64x128x64_ea7f2c", "wgmma", 2, sms, tiles_m64_panels2,
+            "conv_sum_tn_bf16_64x128x64_9f8bce", "wgmma", 2, sms, tiles_m64_panels2,
             -(-(-(-k // 64) * k) // k), k * 8192, tiles_m64_panels2 * -(-k // 64) * 24576,
             operands5, stores,
         )
         launches[2] = (
-            us, "conv_sum_tn_bf16_64x128x64_ea7f2c", min(tiles_m64_panels2, sms * 2) * 1, {},
+            us, "conv_sum_tn_bf16_64x128x64_9f8bce", min(tiles_m64_panels2, sms * 2) * 1, {},
         )
     if (
         table == "conv_summed_half" and arch in SOME_0 and 3 in fitting
@@ -377,11 +377,11 @@ def candidates(
         and phases <= 1
     ):
         us = time(
-            "conv_gather_tn_bf16_64x64x64_74b503", "wgmma", 2, sms, tiles_64x64,
+            "conv_gather_tn_bf16_64x64x64_aaf8bc", "wgmma", 2, sms, tiles_64x64,
             -(-(-(-k // 64) * k) // k), k * 4096, tiles_64x64 * -(-k // 64) * 16384, operands5,
             stores,
         )
-        launches[3] = us, "conv_gather_tn_bf16_64x64x64_74b503", min(tiles_64x64, sms * 2) * 1, {}
+        launches[3] = us, "conv_gather_tn_bf16_64x64x64_aaf8bc", min(tiles_64x64, sms * 2) * 1, {}
     for launch, kernel, bm, bn, panels_each, c0, c1 in fitting.rows(CONV_SUM):
         tiles = -(-m // bm) * -(-panels // panels_each)
         if (
@@ -414,12 +414,12 @@ def candidates(
         and tiles_64x64 * chunks + sms * 2 <= 4294967295 and phases <= 1
     ):
         us = time(
-            "conv_gather_tn_bf16_64x64x64_b762b6", "wgmma", 2, sms, tiles_64x64 * chunks,
+            "conv_gather_tn_bf16_64x64x64_9cc9b1", "wgmma", 2, sms, tiles_64x64 * chunks,
             -(-(-(-k // 64) * chunk) // k), chunk * 4096, tiles_64x64 * -(-k // 64) * 16384,
             operands5, stores1,
         )
         launches[8] = (
-            us, "conv_gather_tn_bf16_64x64x64_b762b6", min(tiles_64x64 * chunks, sms * 2) * 1,
+            us, "conv_gather_tn_bf16_64x64x64_9cc9b1", min(tiles_64x64 * chunks, sms * 2) * 1,
             {"workspace": stores1},
         )
     yield from fitting.combined(launches)

@@ -15,6 +15,6 @@ def candidates(
     pieces_pairs_cols32 = pairs * -(-cols // 32)
     # 0: there is no other
     if pieces_pairs_cols32 <= 2147483647:
-        choice = Choice(0, ("delta_rule_bf16_128_32_30e261",), (pieces_pairs_cols32,), ())
+        choice = Choice(0, ("delta_rule_bf16_128_32_d7f901",), (pieces_pairs_cols32,), ())
         yield Candidate(0.0, choice)
         return

@@ -9,8 +9,8 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 # DELTA_GRAD: kernel
 DELTA_GRAD = {
-    "delta_grad_descend": ("delta_grad_descend_rule_bf16_128_430d75",),
-    "delta_grad_ascend": ("delta_grad_ascend_rule_bf16_128_76c461",),
+    "delta_grad_descend": ("delta_grad_descend_rule_bf16_128_3229f5",),
+    "delta_grad_ascend": ("delta_grad_ascend_rule_bf16_128_05f425",),
 }
 
 

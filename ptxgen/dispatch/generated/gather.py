@@ -10,11 +10,11 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 # GATHER_SCATTER_GATHER: route, kernel, least_align
 GATHER_SCATTER_GATHER = (
     # whole vectors
-    (0, "gather_scatter_gather_16x4_0eab61", 16),
+    (0, "gather_scatter_gather_16x4_043d4f", 16),
     # rows off 16 bytes
-    (1, "gather_scatter_gather_4x4_b595ae", 4),
+    (1, "gather_scatter_gather_4x4_434c3c", 4),
     # rows off 4 bytes
-    (2, "gather_scatter_gather_2x4_da3935", 2),
+    (2, "gather_scatter_gather_2x4_275004", 2),
 )
 
 
@@ -30,6 +30,6 @@ def candidates(
             return
     # 3: odd bytes
     choice = Choice(
-        3, ("gather_scatter_gather_1x4_df08ec",), (-(-(outer * count * lanes) // 256),), (),
+        3, ("gather_scatter_gather_1x4_d291de",), (-(-(outer * count * lanes) // 256),), (),
     )
     yield Candidate(0.0, choice)

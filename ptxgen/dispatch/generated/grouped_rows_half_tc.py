@@ -11,38 +11,38 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 SOME_0 = frozenset(("sm_90",))
 # GROUPED_WGMMA: kernel
 GROUPED_WGMMA = {
-    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_128x256x64_7ad999",),
-    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_128x256x64_743c9d",),
+    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_128x256x64_8fa0cc",),
+    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_128x256x64_60466d",),
 }
 # GROUPED_WGMMA1: kernel
 GROUPED_WGMMA1 = {
-    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_128x256x64_85d5ed",),
-    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_128x256x64_8b6cc8",),
+    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_128x256x64_e1af89",),
+    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_128x256x64_bae781",),
 }
 # GROUPED_WGMMA2: kernel
 GROUPED_WGMMA2 = {
-    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_64x128x128_3418e5",),
-    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_64x128x128_71fb96",),
+    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_64x128x128_199510",),
+    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_64x128x128_6913d3",),
 }
 # GROUPED_WGMMA3: kernel
 GROUPED_WGMMA3 = {
-    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_64x128x128_d95cb2",),
-    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_64x128x128_14e321",),
+    "grouped_nn_rows_half_tc": ("grouped_wgmma_nn_bf16_64x128x128_89fced",),
+    "grouped_nt_rows_half_tc": ("grouped_wgmma_nt_bf16_64x128x128_4f7e6e",),
 }
 # GROUPED_MMA: kernel
 GROUPED_MMA = {
-    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_16x64x128_417f8c",),
-    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_16x64x128_f27705",),
+    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_16x64x128_d2ae5d",),
+    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_16x64x128_91b959",),
 }
 # GROUPED_MMA1: kernel
 GROUPED_MMA1 = {
-    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_64x64x64_76f1df",),
-    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_64x64x64_cd6f7d",),
+    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_64x64x64_a188b7",),
+    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_64x64x64_48a03a",),
 }
 # GROUPED_MMA2: kernel
 GROUPED_MMA2 = {
-    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_64x64x32_96e28d",),
-    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_64x64x32_399d98",),
+    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_64x64x32_43cb5f",),
+    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_64x64x32_d11ed3",),
 }
 
 

@@ -26,7 +26,7 @@ def candidates(
         and tiles_128x256 * groups + sms <= 4294967295
     ):
         choice = Choice(
-            0, ("grouped_wgmma_tn_bf16_128x256x64_38f2d6",), (min(tiles_128x256 * groups, sms),),
+            0, ("grouped_wgmma_tn_bf16_128x256x64_9423ea",), (min(tiles_128x256 * groups, sms),),
             (),
         )
         yield Candidate(0.0, choice)
@@ -35,7 +35,7 @@ def candidates(
     # 1: by mma
     if arch in SOME_1 and align_a >= 16 and align_b >= 16 and chunks <= 1:
         choice = Choice(
-            1, ("grouped_mma_tn_bf16_128x128x64_bee81a",),
+            1, ("grouped_mma_tn_bf16_128x128x64_07a09f",),
             (min(tiles_128x128 * groups, 2147483647),), (),
         )
         yield Candidate(0.0, choice)
@@ -44,7 +44,7 @@ def candidates(
     # 2: everything else: any size, alignment and plan
     if chunks <= 1:
         choice = Choice(
-            2, ("grouped_mma_tn_bf16_64x64x32_112bb5",), (min(tiles_64x64 * groups, 2147483647),),
+            2, ("grouped_mma_tn_bf16_64x64x32_62acc6",), (min(tiles_64x64 * groups, 2147483647),),
             (),
         )
         yield Candidate(0.0, choice)

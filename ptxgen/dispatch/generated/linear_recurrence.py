@@ -16,7 +16,7 @@ def candidates(
     # 0: a thread has a channel
     if pieces_batch_channels32 <= 2147483647:
         choice = Choice(
-            0, ("recurrence_linear_forward_bf16_32x48_3645e6",), (pieces_batch_channels32,), (),
+            0, ("recurrence_linear_forward_bf16_32x48_1bc3a6",), (pieces_batch_channels32,), (),
         )
         yield Candidate(0.0, choice)
         return

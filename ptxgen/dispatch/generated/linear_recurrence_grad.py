@@ -16,7 +16,7 @@ def candidates(
     # 0: a thread has a channel
     if pieces_batch_channels32 <= 2147483647:
         choice = Choice(
-            0, ("recurrence_linear_backward_bf16_32x32_a15bfb",), (pieces_batch_channels32,), (),
+            0, ("recurrence_linear_backward_bf16_32x32_cc1601",), (pieces_batch_channels32,), (),
         )
         yield Candidate(0.0, choice)
         return

@@ -10,10 +10,10 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 # VOCAB_SEGMENTS_LOGITS: kernel
 VOCAB_SEGMENTS_LOGITS = {
-    "logits_segments": ("vocab_segments_logits_segments_bf16_2eed59",),
-    "logits_segments_capped": ("vocab_segments_logits_segments_capped_bf16_7dd91e",),
-    "logits_gradient": ("vocab_segments_logits_gradient_bf16_46cd31",),
-    "logits_gradient_capped": ("vocab_segments_logits_gradient_capped_bf16_e90a3b",),
+    "logits_segments": ("vocab_segments_logits_segments_bf16_0ffc30",),
+    "logits_segments_capped": ("vocab_segments_logits_segments_capped_bf16_2f3949",),
+    "logits_gradient": ("vocab_segments_logits_gradient_bf16_7538b7",),
+    "logits_gradient_capped": ("vocab_segments_logits_gradient_capped_bf16_cbff03",),
 }
 
 

@@ -14,12 +14,12 @@ def candidates(
     """Yields the routes that serve a problem, with predicted times."""
     # 0: short rows: a warp has one
     if rows >= 1 and cols <= 256:
-        choice = Choice(0, ("scan_log_bf16_1x1_b76167",), (min(-(-rows // 8), 1048576),), ())
+        choice = Choice(0, ("scan_log_bf16_1x1_9488e1",), (min(-(-rows // 8), 1048576),), ())
         yield Candidate(0.0, choice)
         return
     # 1: a warp has a row
     if rows >= 1 and (cols <= 1024 or sms * 32 <= rows):
-        choice = Choice(1, ("scan_log_bf16_1x2_3a804a",), (min(-(-rows // 8), 1048576),), ())
+        choice = Choice(1, ("scan_log_bf16_1x2_9a810c",), (min(-(-rows // 8), 1048576),), ())
         yield Candidate(0.0, choice)
         return
     pieces_rows_cols2048 = rows * -(-cols // 2048)
@@ -32,14 +32,14 @@ def candidates(
         choice = Choice(
             2,
             (
-                "scan_log_totals_bf16_8x1_c8492f", "scan_log_carry_bf16_1x1_479821",
-                "scan_log_apply_bf16_8x1_181e0e",
+                "scan_log_totals_bf16_8x1_f54496", "scan_log_carry_bf16_1x1_a58ef4",
+                "scan_log_apply_bf16_8x1_fbcf6e",
             ), (pieces_rows_cols2048, rows, pieces_rows_cols2048), (pieces_rows_cols256 * 8,),
         )
         yield Candidate(0.0, choice)
         return
     # 3: a CTA has a row
     if rows >= 1:
-        choice = Choice(3, ("scan_log_bf16_8x2_433c3d",), (min(-(-rows // 1), 1048576),), ())
+        choice = Choice(3, ("scan_log_bf16_8x2_bed5f9",), (min(-(-rows // 1), 1048576),), ())
         yield Candidate(0.0, choice)
         return

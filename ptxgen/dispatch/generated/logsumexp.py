@@ -10,10 +10,10 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 # LOGSUMEXP: route, kernel, most_cols, c0, rows_each
 LOGSUMEXP = (
     # many rows of an eighth of a segment: four a warp
-    (0, "logsumexp_short_f32_128x4_278a06", 128, 8, 32),
+    (0, "logsumexp_short_f32_128x4_d45826", 128, 8, 32),
     # many rows of a part, several a warp
-    (1, "logsumexp_short_f32_256x4_c9b709", 256, 128, 32),
-    (2, "logsumexp_short_f32_512x2_e67019", 512, 128, 16),
+    (1, "logsumexp_short_f32_256x4_8125f9", 256, 128, 32),
+    (2, "logsumexp_short_f32_512x2_7138d8", 512, 128, 16),
 )
 
 
@@ -28,7 +28,7 @@ def candidates(
             return
     # 3: rows of one segment: a warp a row
     if cols <= 1024:
-        choice = Choice(3, ("logsumexp_short_f32_1024x1_0c4743",), (-(-rows // 8),), ())
+        choice = Choice(3, ("logsumexp_short_f32_1024x1_877408",), (-(-rows // 8),), ())
         yield Candidate(0.0, choice)
         return
     pieces_rows_segments8 = rows * -(-segments // 8)
@@ -38,14 +38,14 @@ def candidates(
         and -(-rows // 8) <= 2147483647 and rows < sms * 2 and segments >= 12
     ):
         choice = Choice(
-            4, ("logsumexp_segments_f32_8_4683e0", "logsumexp_combine_f32_8_1cccc9"),
+            4, ("logsumexp_segments_f32_8_450aeb", "logsumexp_combine_f32_8_2d00e5"),
             (pieces_rows_segments8, -(-rows // 8)), (rows * segments * 8,),
         )
         yield Candidate(0.0, choice)
         return
     # 5: four warps a row
     if segments <= 4 or (sms * 8 < rows and segments <= 32):
-        yield Candidate(0.0, Choice(5, ("logsumexp_whole_f32_4_3c7fda",), (rows,), ()))
+        yield Candidate(0.0, Choice(5, ("logsumexp_whole_f32_4_f38e53",), (rows,), ()))
         return
     # 6: eight warps a row
-    yield Candidate(0.0, Choice(6, ("logsumexp_whole_f32_8_adf9a7",), (rows,), ()))
+    yield Candidate(0.0, Choice(6, ("logsumexp_whole_f32_8_2176ce",), (rows,), ()))

@@ -19,7 +19,7 @@ def candidates(
         and max(-(-chunks // 4096), min(-(-chunks // 128), sms * 16)) <= 2147483647
     ):
         choice = Choice(
-            0, ("pointwise_factor_bf16_76cb2f",),
+            0, ("pointwise_factor_bf16_72ee00",),
             (max(-(-chunks // 4096), min(-(-chunks // 128), sms * 16)),), (),
         )
         yield Candidate(0.0, choice)
@@ -30,7 +30,7 @@ def candidates(
         and max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)) <= 2147483647
     ):
         choice = Choice(
-            1, ("pointwise_flat_bf16_fd4b9a",),
+            1, ("pointwise_flat_bf16_dee1f9",),
             (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),), (),
         )
         yield Candidate(0.0, choice)
@@ -41,7 +41,7 @@ def candidates(
         and max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)) <= 2147483647
     ):
         choice = Choice(
-            2, ("pointwise_rows_bf16_366c94",),
+            2, ("pointwise_rows_bf16_deb85a",),
             (max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)),), (),
         )
         yield Candidate(0.0, choice)
@@ -51,12 +51,12 @@ def candidates(
         step == 3 and rank >= 2 and blocks >= 1 and blocks <= 2147483647
         and -(-blocks // 128) <= 2147483647
     ):
-        yield Candidate(0.0, Choice(3, ("pointwise_blocks_bf16_4d60b7",), (-(-blocks // 128),), ()))
+        yield Candidate(0.0, Choice(3, ("pointwise_blocks_bf16_865316",), (-(-blocks // 128),), ()))
         return
     # 4: elements, anyhow
     if count <= 2147483647 and max(-(-count // 512), min(-(-count // 128), sms * 2)) <= 2147483647:
         choice = Choice(
-            4, ("pointwise_any_bf16_497414",),
+            4, ("pointwise_any_bf16_25318d",),
             (max(-(-count // 512), min(-(-count // 128), sms * 2)),), (),
         )
         yield Candidate(0.0, choice)
@@ -64,7 +64,7 @@ def candidates(
     # 5: more than 2^31 elements, anyhow
     if max(-(-count // 512), min(-(-count // 128), sms * 2)) <= 2147483647:
         choice = Choice(
-            5, ("pointwise_wide_bf16_44c752",),
+            5, ("pointwise_wide_bf16_889947",),
             (max(-(-count // 512), min(-(-count // 128), sms * 2)),), (),
         )
         yield Candidate(0.0, choice)

@@ -33,36 +33,36 @@ ROUTES = Routes({
 # QUANTIZED: launch, kernel, bm, bn
 QUANTIZED = {
     "quantized_nt_chunks_f32_f64": (
-        (0, "quantized_nf4_nt_f64_128x64_mma_b324b4", 128, 64),
-        (1, "quantized_nf4_nt_f64_16x64_mma_7106f6", 16, 64),
-        (2, "quantized_nf4_nt_f64_32x128_mma_fe65f4", 32, 128),
-        (3, "quantized_nf4_nt_f64_16x64_mma_159dc7", 16, 64),
-        (4, "quantized_nf4_nt_f64_16x32_mma_298c5f", 16, 32),
-        (5, "quantized_nf4_nt_f64_16x16_mma_8a8848", 16, 16),
+        (0, "quantized_nf4_nt_f64_128x64_mma_a7d65b", 128, 64),
+        (1, "quantized_nf4_nt_f64_16x64_mma_f6a266", 16, 64),
+        (2, "quantized_nf4_nt_f64_32x128_mma_6188f6", 32, 128),
+        (3, "quantized_nf4_nt_f64_16x64_mma_4a3cdd", 16, 64),
+        (4, "quantized_nf4_nt_f64_16x32_mma_ebbee8", 16, 32),
+        (5, "quantized_nf4_nt_f64_16x16_mma_3429f6", 16, 16),
     ),
     "quantized_nn_chunks_f32_f64": (
-        (0, "quantized_nf4_nn_f64_128x64_mma_669325", 128, 64),
-        (1, "quantized_nf4_nn_f64_16x64_mma_efabce", 16, 64),
+        (0, "quantized_nf4_nn_f64_128x64_mma_130cbb", 128, 64),
+        (1, "quantized_nf4_nn_f64_16x64_mma_acb736", 16, 64),
     ),
 }
 # QUANTIZED1: launch, kernel
 QUANTIZED1 = {
     "quantized_nt_chunks_f32_f64": (
-        (6, "quantized_nf4_nt_f64_16x256_ef9a9a"),
-        (7, "quantized_nf4_nt_f64_16x256_1a37d9"),
+        (6, "quantized_nf4_nt_f64_16x256_a9f1fc"),
+        (7, "quantized_nf4_nt_f64_16x256_e601a5"),
     ),
     "quantized_nn_chunks_f32_f64": (
-        (6, "quantized_nf4_nn_f64_16x256_d64666"),
-        (7, "quantized_nf4_nn_f64_16x256_26a19c"),
+        (6, "quantized_nf4_nn_f64_16x256_dcb648"),
+        (7, "quantized_nf4_nn_f64_16x256_0d9b03"),
     ),
 }
 # QUANTIZED2: launch, kernel, bm, bn
 QUANTIZED2 = {
     "quantized_nn_chunks_f32_f64": (
-        (2, "quantized_nf4_nn_f64_32x128_mma_b766bd", 32, 128),
-        (3, "quantized_nf4_nn_f64_16x64_mma_e08747", 16, 64),
-        (4, "quantized_nf4_nn_f64_16x32_mma_12ce74", 16, 32),
-        (5, "quantized_nf4_nn_f64_16x16_mma_0d8e50", 16, 16),
+        (2, "quantized_nf4_nn_f64_32x128_mma_b1718f", 32, 128),
+        (3, "quantized_nf4_nn_f64_16x64_mma_462354", 16, 64),
+        (4, "quantized_nf4_nn_f64_16x32_mma_98f245", 16, 32),
+        (5, "quantized_nf4_nn_f64_16x16_mma_3bab49", 16, 16),
     ),
 }
 

@@ -48,47 +48,47 @@ ROUTES = Routes({
 # QUANTIZED: launch, kernel, bm, bn
 QUANTIZED = {
     "quantized_nt_chunks_f32_simt": (
-        (0, "quantized_nf4_nt_f32_1x32_1e6136", 1, 32),
-        (1, "quantized_nf4_nt_f32_4x64_e65278", 4, 64),
-        (2, "quantized_nf4_nt_f32_8x128_b69bf2", 8, 128),
+        (0, "quantized_nf4_nt_f32_1x32_b6b2d2", 1, 32),
+        (1, "quantized_nf4_nt_f32_4x64_0f2e34", 4, 64),
+        (2, "quantized_nf4_nt_f32_8x128_489612", 8, 128),
     ),
     "quantized_nn_chunks_f32_simt": (
-        (0, "quantized_nf4_nn_f32_1x128_78c518", 1, 128),
-        (1, "quantized_nf4_nn_f32_4x128_9ca301", 4, 128),
+        (0, "quantized_nf4_nn_f32_1x128_91f740", 1, 128),
+        (1, "quantized_nf4_nn_f32_4x128_d8d697", 4, 128),
     ),
 }
 # SIMT: launch, kernel, slots, bm, bk, c0, c1
 SIMT = {
     "quantized_nt_chunks_f32_simt": (
-        (3, "simt_nt_f32_64x64x32_c92b6b", 2, 64, 32, 4096, 512),
-        (4, "simt_nt_f32_32x64x16_b8a3af", 4, 32, 16, 2048, 384),
+        (3, "simt_nt_f32_64x64x32_8d19e4", 2, 64, 32, 4096, 512),
+        (4, "simt_nt_f32_32x64x16_f1e7b0", 4, 32, 16, 2048, 384),
     ),
     "quantized_nn_chunks_f32_simt": (
-        (2, "simt_nn_f32_64x64x32_93dc37", 2, 64, 32, 4096, 512),
-        (3, "simt_nn_f32_32x64x16_94a46d", 4, 32, 16, 2048, 384),
-        (4, "simt_nn_f32_32x64x16_9ac4a5", 4, 32, 16, 2048, 384),
+        (2, "simt_nn_f32_64x64x32_a26a00", 2, 64, 32, 4096, 512),
+        (3, "simt_nn_f32_32x64x16_01702b", 4, 32, 16, 2048, 384),
+        (4, "simt_nn_f32_32x64x16_c4711b", 4, 32, 16, 2048, 384),
     ),
 }
 # SIMT1: launch, kernel, slots, bm, bn, bk
 SIMT1 = {
     "quantized_nt_chunks_f32_simt": (
-        (6, "simt_nt_f32_32x64x32_fe55c6", 4, 32, 64, 32),
-        (7, "simt_nt_f32_128x128x16_4c223b", 2, 128, 128, 16),
-        (8, "simt_nt_f32_128x128x8_f09607", 2, 128, 128, 8),
-        (9, "simt_nt_f32_64x64x16_70a1a6", 4, 64, 64, 16),
-        (10, "simt_nt_f32_32x64x16_2f350c", 4, 32, 64, 16),
+        (6, "simt_nt_f32_32x64x32_d12c98", 4, 32, 64, 32),
+        (7, "simt_nt_f32_128x128x16_b3796a", 2, 128, 128, 16),
+        (8, "simt_nt_f32_128x128x8_edefaa", 2, 128, 128, 8),
+        (9, "simt_nt_f32_64x64x16_5feb18", 4, 64, 64, 16),
+        (10, "simt_nt_f32_32x64x16_11f8f4", 4, 32, 64, 16),
     ),
     "quantized_nn_chunks_f32_simt": (
-        (6, "simt_nn_f32_128x128x16_7dd998", 2, 128, 128, 16),
-        (7, "simt_nn_f32_64x64x32_fe4ef8", 4, 64, 64, 32),
-        (8, "simt_nn_f32_32x64x16_7badc1", 4, 32, 64, 16),
-        (9, "simt_nn_f32_128x128x8_f8719a", 2, 128, 128, 8),
+        (6, "simt_nn_f32_128x128x16_56422e", 2, 128, 128, 16),
+        (7, "simt_nn_f32_64x64x32_777a8d", 4, 64, 64, 32),
+        (8, "simt_nn_f32_32x64x16_a238ed", 4, 32, 64, 16),
+        (9, "simt_nn_f32_128x128x8_c1f2a1", 2, 128, 128, 8),
     ),
 }
 # SIMT2: launch, kernel
 SIMT2 = {
-    "quantized_nt_chunks_f32_simt": ((11, "simt_nt_f32_64x64x16_d651fe"),),
-    "quantized_nn_chunks_f32_simt": ((10, "simt_nn_f32_64x64x16_ae662c"),),
+    "quantized_nt_chunks_f32_simt": ((11, "simt_nt_f32_64x64x16_42a3ef"),),
+    "quantized_nn_chunks_f32_simt": ((10, "simt_nn_f32_64x64x16_30aed3"),),
 }
 
 
@@ -120,20 +120,20 @@ def candidates(
     ctas = -(-(m * n) // 512)
     if "reduce" in fitting and stores <= 268435456 and ctas <= 2147483647:
         us = time(
-            "reduce_f32_128x4_ab14e2", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
+            "reduce_f32_128x4_d22399", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
             stores1,
         )
-        launches["reduce"] = us, "reduce_f32_128x4_ab14e2", ctas, {"workspace": stores}
+        launches["reduce"] = us, "reduce_f32_128x4_d22399", ctas, {"workspace": stores}
     operands1 = u * -(-v // 64) * 36
     stores2 = u * -(-v // 64) * 256
     pieces_u_v64 = u * -(-v // 64)
     ctas = -(-(pieces_u_v64 * 8) // 1024)
     if "quantized_datascales" in fitting and stores2 <= 1073741824:
         us = time(
-            "quantized_nf4_f32_c00bce", "fma", 8, sms, ctas, 1, 0, operands1, operands1, stores2,
+            "quantized_nf4_f32_aac725", "fma", 8, sms, ctas, 1, 0, operands1, operands1, stores2,
         )
         launches["quantized_datascales"] = (
-            us, "quantized_nf4_f32_c00bce", ctas, {"b_dequantized": stores2},
+            us, "quantized_nf4_f32_aac725", ctas, {"b_dequantized": stores2},
         )
     operands2 = (m + n) * k * 4
     for launch, kernel, slots, bm, bk, c0, c1 in fitting.rows(SIMT):
@@ -149,10 +149,10 @@ def candidates(
     tiles_chunk8_chunks1 = -(-chunk // 8) * -(-chunks // 1)
     if table == "quantized_nt_chunks_f32_simt" and 5 in fitting and tiles_128x128 <= 2147483647:
         us = time(
-            "simt_nt_f32_128x128x8_53a33f", "fma", 2, sms, tiles_128x128, tiles_chunk8_chunks1,
+            "simt_nt_f32_128x128x8_938380", "fma", 2, sms, tiles_128x128, tiles_chunk8_chunks1,
             k * 16384, tiles_128x128 * k * 1024, operands2, stores1,
         )
-        launches[5] = us, "simt_nt_f32_128x128x8_53a33f", tiles_128x128, {}
+        launches[5] = us, "simt_nt_f32_128x128x8_938380", tiles_128x128, {}
     for launch, kernel, slots, bm, bn, bk in fitting.rows(SIMT1):
         tiles = -(-m // bm) * -(-n // bn)
         if chunks <= 1 and tiles <= 2147483647:
@@ -175,8 +175,8 @@ def candidates(
         and tiles_64x256 <= 2147483647
     ):
         us = time(
-            "simt_nn_f32_64x256x8_8967fc", "fma", 2, sms, tiles_64x256, tiles_chunk8_chunks1,
+            "simt_nn_f32_64x256x8_d9bafd", "fma", 2, sms, tiles_64x256, tiles_chunk8_chunks1,
             k * 16384, tiles_64x256 * k * 1280, operands2, stores1,
         )
-        launches[5] = us, "simt_nn_f32_64x256x8_8967fc", tiles_64x256, {}
+        launches[5] = us, "simt_nn_f32_64x256x8_d9bafd", tiles_64x256, {}
     yield from fitting.combined(launches)

@@ -89,163 +89,163 @@ ROUTES = Routes({
 # QUANTIZED_WGMMA: launch, kernel, bk, bm, bn
 QUANTIZED_WGMMA = {
     "quantized_nt_chunks_half_tc": (
-        (1, "quantized_wgmma_nf4_nt_bf16_64x64x128_19fe37", 128, 64, 64),
-        (2, "quantized_wgmma_nf4_nt_bf16_128x128x64_4d1aab", 64, 128, 128),
-        (3, "quantized_wgmma_nf4_nt_bf16_256x128x64_dc4bd9", 64, 256, 128),
+        (1, "quantized_wgmma_nf4_nt_bf16_64x64x128_1e803c", 128, 64, 64),
+        (2, "quantized_wgmma_nf4_nt_bf16_128x128x64_2293ce", 64, 128, 128),
+        (3, "quantized_wgmma_nf4_nt_bf16_256x128x64_88bb29", 64, 256, 128),
     ),
     "quantized_nn_chunks_half_tc": (
-        (0, "quantized_wgmma_nf4_nn_bf16_64x64x128_ab9577", 128, 64, 64),
-        (1, "quantized_wgmma_nf4_nn_bf16_128x128x64_f662a2", 64, 128, 128),
-        (2, "quantized_wgmma_nf4_nn_bf16_256x128x64_53edde", 64, 256, 128),
+        (0, "quantized_wgmma_nf4_nn_bf16_64x64x128_23c6c1", 128, 64, 64),
+        (1, "quantized_wgmma_nf4_nn_bf16_128x128x64_1ece1c", 64, 128, 128),
+        (2, "quantized_wgmma_nf4_nn_bf16_256x128x64_78bfd9", 64, 256, 128),
     ),
 }
 # QUANTIZED_MMA: launch, kernel, slots, bm, bn, c0, bk
 QUANTIZED_MMA = {
     "quantized_nt_chunks_half_tc": (
-        (4, "quantized_mma_nf4_nt_bf16_8x16x256_8c5ed5", 1, 8, 16, 128, 256),
-        (5, "quantized_mma_nf4_nt_bf16_16x16x256_d73d39", 1, 16, 16, 128, 256),
-        (6, "quantized_mma_nf4_nt_bf16_32x64x64_e9fbae", 3, 32, 64, 64, 64),
-        (7, "quantized_mma_nf4_nt_bf16_64x64x64_842dcc", 2, 64, 64, 64, 64),
+        (4, "quantized_mma_nf4_nt_bf16_8x16x256_94228c", 1, 8, 16, 128, 256),
+        (5, "quantized_mma_nf4_nt_bf16_16x16x256_49b158", 1, 16, 16, 128, 256),
+        (6, "quantized_mma_nf4_nt_bf16_32x64x64_f7d0f7", 3, 32, 64, 64, 64),
+        (7, "quantized_mma_nf4_nt_bf16_64x64x64_f262a7", 2, 64, 64, 64, 64),
     ),
     "quantized_nn_chunks_half_tc": (
-        (3, "quantized_mma_nf4_nn_bf16_8x32x256_88d38a", 1, 8, 32, 128, 256),
-        (5, "quantized_mma_nf4_nn_bf16_16x32x256_6c9a52", 1, 16, 32, 128, 256),
-        (7, "quantized_mma_nf4_nn_bf16_16x32x256_44e492", 1, 16, 32, 128, 256),
-        (9, "quantized_mma_nf4_nn_bf16_32x64x64_516433", 3, 32, 64, 64, 64),
-        (10, "quantized_mma_nf4_nn_bf16_64x64x64_e36407", 2, 64, 64, 64, 64),
+        (3, "quantized_mma_nf4_nn_bf16_8x32x256_20839a", 1, 8, 32, 128, 256),
+        (5, "quantized_mma_nf4_nn_bf16_16x32x256_9dfc58", 1, 16, 32, 128, 256),
+        (7, "quantized_mma_nf4_nn_bf16_16x32x256_b17108", 1, 16, 32, 128, 256),
+        (9, "quantized_mma_nf4_nn_bf16_32x64x64_765103", 3, 32, 64, 64, 64),
+        (10, "quantized_mma_nf4_nn_bf16_64x64x64_cc384b", 2, 64, 64, 64, 64),
     ),
 }
 # QUANTIZED_PAIRS: launch, kernel, archs, bm, bn, c0, bk
 QUANTIZED_PAIRS = {
     "quantized_nt_chunks_half_tc": (
-        (8, "quantized_pairs_nf4_nt_bf16_8x32x256_6840cd", SOME_1, 8, 32, 128, 256),
-        (9, "quantized_pairs_nf4_nt_bf16_8x64x256_93f8f2", SOME_1, 8, 64, 128, 256),
-        (10, "quantized_pairs_nf4_nt_bf16_8x112x256_55ed96", SOME_1, 8, 112, 128, 256),
-        (11, "quantized_pairs_nf4_nt_bf16_16x32x256_2674bf", SOME_1, 16, 32, 128, 256),
-        (12, "quantized_pairs_nf4_nt_bf16_16x64x256_ee9175", SOME_1, 16, 64, 128, 256),
-        (13, "quantized_pairs_nf4_nt_bf16_32x64x256_6d3299", SOME_1, 32, 64, 128, 256),
-        (14, "quantized_pairs_nf4_nt_bf16_32x128x256_d92612", SOME_1, 32, 128, 128, 256),
+        (8, "quantized_pairs_nf4_nt_bf16_8x32x256_d74615", SOME_1, 8, 32, 128, 256),
+        (9, "quantized_pairs_nf4_nt_bf16_8x64x256_08fd58", SOME_1, 8, 64, 128, 256),
+        (10, "quantized_pairs_nf4_nt_bf16_8x112x256_e77b30", SOME_1, 8, 112, 128, 256),
+        (11, "quantized_pairs_nf4_nt_bf16_16x32x256_a44f32", SOME_1, 16, 32, 128, 256),
+        (12, "quantized_pairs_nf4_nt_bf16_16x64x256_107cbd", SOME_1, 16, 64, 128, 256),
+        (13, "quantized_pairs_nf4_nt_bf16_32x64x256_26363c", SOME_1, 32, 64, 128, 256),
+        (14, "quantized_pairs_nf4_nt_bf16_32x128x256_273752", SOME_1, 32, 128, 128, 256),
     ),
     "quantized_nn_chunks_half_tc": (
-        (4, "quantized_mma_nf4_nn_bf16_8x32x256_7e8e74", SOME_2, 8, 32, 128, 256),
-        (6, "quantized_mma_nf4_nn_bf16_32x32x256_3b6079", SOME_2, 32, 32, 64, 256),
-        (8, "quantized_mma_nf4_nn_bf16_8x32x256_c2d6c1", SOME_2, 8, 32, 128, 256),
-        (11, "quantized_pairs_nf4_nn_bf16_8x64x256_5d5baf", SOME_1, 8, 64, 128, 256),
-        (12, "quantized_pairs_nf4_nn_bf16_8x128x128_e3cbfd", SOME_1, 8, 128, 128, 128),
-        (13, "quantized_pairs_nf4_nn_bf16_16x128x256_855eb8", SOME_1, 16, 128, 128, 256),
+        (4, "quantized_mma_nf4_nn_bf16_8x32x256_5d154d", SOME_2, 8, 32, 128, 256),
+        (6, "quantized_mma_nf4_nn_bf16_32x32x256_0555e7", SOME_2, 32, 32, 64, 256),
+        (8, "quantized_mma_nf4_nn_bf16_8x32x256_50f558", SOME_2, 8, 32, 128, 256),
+        (11, "quantized_pairs_nf4_nn_bf16_8x64x256_b38770", SOME_1, 8, 64, 128, 256),
+        (12, "quantized_pairs_nf4_nn_bf16_8x128x128_16fa31", SOME_1, 8, 128, 128, 128),
+        (13, "quantized_pairs_nf4_nn_bf16_16x128x256_2b235b", SOME_1, 16, 128, 128, 256),
     ),
 }
 # QUANTIZED_WGMMA1: launch, kernel, bm, bn, bk
 QUANTIZED_WGMMA1 = {
     "quantized_nt_chunks_half_tc": (
-        (15, "quantized_wgmma_nf4_nt_bf16_64x32x128_13d6aa", 64, 32, 128),
-        (16, "quantized_wgmma_nf4_nt_bf16_64x64x128_76c5fa", 64, 64, 128),
-        (17, "quantized_wgmma_nf4_nt_bf16_64x128x128_4247a7", 64, 128, 128),
-        (18, "quantized_wgmma_nf4_nt_bf16_128x64x128_d0c53a", 128, 64, 128),
-        (19, "quantized_wgmma_nf4_nt_bf16_128x96x128_2484d1", 128, 96, 128),
-        (20, "quantized_wgmma_nf4_nt_bf16_128x128x64_900a0e", 128, 128, 64),
-        (21, "quantized_wgmma_nf4_nt_bf16_192x128x64_42b5c2", 192, 128, 64),
-        (22, "quantized_wgmma_nf4_nt_bf16_256x128x64_78fb23", 256, 128, 64),
+        (15, "quantized_wgmma_nf4_nt_bf16_64x32x128_852092", 64, 32, 128),
+        (16, "quantized_wgmma_nf4_nt_bf16_64x64x128_1f47c5", 64, 64, 128),
+        (17, "quantized_wgmma_nf4_nt_bf16_64x128x128_617f60", 64, 128, 128),
+        (18, "quantized_wgmma_nf4_nt_bf16_128x64x128_10a2e1", 128, 64, 128),
+        (19, "quantized_wgmma_nf4_nt_bf16_128x96x128_568fa4", 128, 96, 128),
+        (20, "quantized_wgmma_nf4_nt_bf16_128x128x64_a1d5eb", 128, 128, 64),
+        (21, "quantized_wgmma_nf4_nt_bf16_192x128x64_5801b6", 192, 128, 64),
+        (22, "quantized_wgmma_nf4_nt_bf16_256x128x64_781942", 256, 128, 64),
     ),
     "quantized_nn_chunks_half_tc": (
-        (14, "quantized_wgmma_nf4_nn_bf16_64x32x128_887eb5", 64, 32, 128),
-        (15, "quantized_wgmma_nf4_nn_bf16_64x64x128_50b8dd", 64, 64, 128),
-        (16, "quantized_wgmma_nf4_nn_bf16_64x128x128_05f46e", 64, 128, 128),
-        (17, "quantized_wgmma_nf4_nn_bf16_128x64x128_0f16e2", 128, 64, 128),
-        (18, "quantized_wgmma_nf4_nn_bf16_128x128x64_065e26", 128, 128, 64),
-        (19, "quantized_wgmma_nf4_nn_bf16_192x128x64_9f957e", 192, 128, 64),
-        (20, "quantized_wgmma_nf4_nn_bf16_256x128x64_15ea25", 256, 128, 64),
+        (14, "quantized_wgmma_nf4_nn_bf16_64x32x128_305f85", 64, 32, 128),
+        (15, "quantized_wgmma_nf4_nn_bf16_64x64x128_f60c6a", 64, 64, 128),
+        (16, "quantized_wgmma_nf4_nn_bf16_64x128x128_88534c", 64, 128, 128),
+        (17, "quantized_wgmma_nf4_nn_bf16_128x64x128_915fb3", 128, 64, 128),
+        (18, "quantized_wgmma_nf4_nn_bf16_128x128x64_b56e0a", 128, 128, 64),
+        (19, "quantized_wgmma_nf4_nn_bf16_192x128x64_6fb911", 192, 128, 64),
+        (20, "quantized_wgmma_nf4_nn_bf16_256x128x64_873cbd", 256, 128, 64),
     ),
 }
 # QUANTIZED_WGMMA2: launch, kernel, bk, bm, bn
 QUANTIZED_WGMMA2 = {
     "quantized_nt_chunks_half_tc": (
-        (23, "quantized_wgmma_nf4_nt_bf16_64x32x128_f83126", 128, 64, 32),
-        (24, "quantized_wgmma_nf4_nt_bf16_64x64x128_02547b", 128, 64, 64),
-        (25, "quantized_wgmma_nf4_nt_bf16_64x128x128_cbf5cb", 128, 64, 128),
-        (26, "quantized_wgmma_nf4_nt_bf16_128x64x128_ab33ce", 128, 128, 64),
-        (27, "quantized_wgmma_nf4_nt_bf16_128x128x64_7d265a", 64, 128, 128),
+        (23, "quantized_wgmma_nf4_nt_bf16_64x32x128_fbf0a5", 128, 64, 32),
+        (24, "quantized_wgmma_nf4_nt_bf16_64x64x128_8b2da1", 128, 64, 64),
+        (25, "quantized_wgmma_nf4_nt_bf16_64x128x128_c88720", 128, 64, 128),
+        (26, "quantized_wgmma_nf4_nt_bf16_128x64x128_d34bc9", 128, 128, 64),
+        (27, "quantized_wgmma_nf4_nt_bf16_128x128x64_bfad1a", 64, 128, 128),
     ),
     "quantized_nn_chunks_half_tc": (
-        (21, "quantized_wgmma_nf4_nn_bf16_64x32x128_a7671d", 128, 64, 32),
-        (22, "quantized_wgmma_nf4_nn_bf16_64x64x128_bd4e11", 128, 64, 64),
-        (23, "quantized_wgmma_nf4_nn_bf16_64x128x128_7463c0", 128, 64, 128),
-        (24, "quantized_wgmma_nf4_nn_bf16_128x64x128_a87f36", 128, 128, 64),
-        (25, "quantized_wgmma_nf4_nn_bf16_128x128x64_e1e8ef", 64, 128, 128),
+        (21, "quantized_wgmma_nf4_nn_bf16_64x32x128_4961c1", 128, 64, 32),
+        (22, "quantized_wgmma_nf4_nn_bf16_64x64x128_615bac", 128, 64, 64),
+        (23, "quantized_wgmma_nf4_nn_bf16_64x128x128_b90d66", 128, 64, 128),
+        (24, "quantized_wgmma_nf4_nn_bf16_128x64x128_b00b96", 128, 128, 64),
+        (25, "quantized_wgmma_nf4_nn_bf16_128x128x64_38c73d", 64, 128, 128),
     ),
 }
 # WGMMA: launch, kernel, bm, c0, c1
 WGMMA = {
     "quantized_nt_chunks_half_tc": (
-        (28, "wgmma_nt_bf16_128x128x64_40a9ac", 128, 16384, 512),
-        (29, "wgmma_nt_bf16_64x64x64_15f6e1", 64, 4096, 256),
+        (28, "wgmma_nt_bf16_128x128x64_4f4a42", 128, 16384, 512),
+        (29, "wgmma_nt_bf16_64x64x64_66a4c6", 64, 4096, 256),
     ),
     "quantized_nn_chunks_half_tc": (
-        (26, "wgmma_nn_bf16_128x128x64_f64026", 128, 16384, 512),
-        (27, "wgmma_nn_bf16_64x64x64_168fdf", 64, 4096, 256),
+        (26, "wgmma_nn_bf16_128x128x64_a00929", 128, 16384, 512),
+        (27, "wgmma_nn_bf16_64x64x64_97b654", 64, 4096, 256),
     ),
 }
 # WGMMA1: kernel
 WGMMA1 = {
-    "quantized_nt_chunks_half_tc": ("wgmma_nt_bf16_128x256x64_b35b38",),
-    "quantized_nn_chunks_half_tc": ("wgmma_nn_bf16_128x256x64_86d2ac",),
+    "quantized_nt_chunks_half_tc": ("wgmma_nt_bf16_128x256x64_95ec44",),
+    "quantized_nn_chunks_half_tc": ("wgmma_nn_bf16_128x256x64_269d28",),
 }
 # WGMMA2: launch, kernel, bm, bn
 WGMMA2 = {
     "quantized_nt_chunks_half_tc": (
-        (31, "wgmma_nt_bf16_128x256x64_4bc648", 128, 256),
-        (34, "wgmma_nt_bf16_128x224x64_ad8f66", 128, 224),
-        (36, "wgmma_nt_bf16_128x128x64_96a12d", 128, 128),
-        (37, "wgmma_nt_bf16_128x64x64_885da7", 128, 64),
-        (38, "wgmma_nt_bf16_64x64x64_595f63", 64, 64),
+        (31, "wgmma_nt_bf16_128x256x64_3dd73c", 128, 256),
+        (34, "wgmma_nt_bf16_128x224x64_2d6b5a", 128, 224),
+        (36, "wgmma_nt_bf16_128x128x64_798d11", 128, 128),
+        (37, "wgmma_nt_bf16_128x64x64_2d7408", 128, 64),
+        (38, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64),
     ),
     "quantized_nn_chunks_half_tc": (
-        (31, "wgmma_nn_bf16_128x256x64_2c5b0f", 128, 256),
-        (34, "wgmma_nn_bf16_128x224x64_337f7e", 128, 224),
-        (36, "wgmma_nn_bf16_128x128x64_f67370", 128, 128),
-        (38, "wgmma_nn_bf16_128x64x64_0dad98", 128, 64),
-        (39, "wgmma_nn_bf16_64x64x64_2ff8a4", 64, 64),
+        (31, "wgmma_nn_bf16_128x256x64_8ef526", 128, 256),
+        (34, "wgmma_nn_bf16_128x224x64_f0d83a", 128, 224),
+        (36, "wgmma_nn_bf16_128x128x64_25492e", 128, 128),
+        (38, "wgmma_nn_bf16_128x64x64_f988ea", 128, 64),
+        (39, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64),
     ),
 }
 # WGMMA3: launch, kernel, bn, c0
 WGMMA3 = {
     "quantized_nt_chunks_half_tc": (
-        (32, "wgmma_nt_bf16_128x256x64_63dcfc", 256, 1024),
-        (33, "wgmma_nt_bf16_128x192x64_eb3cc9", 192, 896),
-        (35, "wgmma_nt_bf16_128x160x64_732859", 160, 832),
+        (32, "wgmma_nt_bf16_128x256x64_983532", 256, 1024),
+        (33, "wgmma_nt_bf16_128x192x64_bb9c5c", 192, 896),
+        (35, "wgmma_nt_bf16_128x160x64_58b60e", 160, 832),
     ),
     "quantized_nn_chunks_half_tc": (
-        (32, "wgmma_nn_bf16_128x256x64_74f96d", 256, 1024),
-        (33, "wgmma_nn_bf16_128x192x64_05a037", 192, 896),
-        (35, "wgmma_nn_bf16_128x160x64_20a7b2", 160, 832),
-        (37, "wgmma_nn_bf16_128x128x64_68c5f8", 128, 768),
+        (32, "wgmma_nn_bf16_128x256x64_944560", 256, 1024),
+        (33, "wgmma_nn_bf16_128x192x64_1b1ed2", 192, 896),
+        (35, "wgmma_nn_bf16_128x160x64_d965a8", 160, 832),
+        (37, "wgmma_nn_bf16_128x128x64_669ddf", 128, 768),
     ),
 }
 # MMA: launch, kernel, slots, bm, c0, c1
 MMA = {
     "quantized_nt_chunks_half_tc": (
-        (39, "mma_nt_bf16_64x64x64_93d7f2", 3, 64, 4096, 256),
-        (41, "mma_nt_bf16_128x128x64_848ada", 1, 128, 16384, 512),
+        (39, "mma_nt_bf16_64x64x64_25611e", 3, 64, 4096, 256),
+        (41, "mma_nt_bf16_128x128x64_d2c5a0", 1, 128, 16384, 512),
     ),
     "quantized_nn_chunks_half_tc": (
-        (40, "mma_nn_bf16_64x64x64_42490e", 3, 64, 4096, 256),
-        (42, "mma_nn_bf16_128x128x64_e43a98", 1, 128, 16384, 512),
+        (40, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 4096, 256),
+        (42, "mma_nn_bf16_128x128x64_5411be", 1, 128, 16384, 512),
     ),
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "quantized_nt_chunks_half_tc": ((40, "mma_nt_bf16_128x128x64_beb296"),),
-    "quantized_nn_chunks_half_tc": ((41, "mma_nn_bf16_128x128x64_cd5bbc"),),
+    "quantized_nt_chunks_half_tc": ((40, "mma_nt_bf16_128x128x64_c17b3f"),),
+    "quantized_nn_chunks_half_tc": ((41, "mma_nn_bf16_128x128x64_f0d61c"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "quantized_nt_chunks_half_tc": ((42, "mma_nt_bf16_128x64x64_675ed6"),),
-    "quantized_nn_chunks_half_tc": ((47, "mma_nn_bf16_128x64x64_c213a3"),),
+    "quantized_nt_chunks_half_tc": ((42, "mma_nt_bf16_128x64x64_797e5c"),),
+    "quantized_nn_chunks_half_tc": ((47, "mma_nn_bf16_128x64x64_d4d82b"),),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "quantized_nt_chunks_half_tc": ((43, "mma_nt_bf16_64x64x32_d497a1"),),
-    "quantized_nn_chunks_half_tc": ((48, "mma_nn_bf16_64x64x32_782949"),),
+    "quantized_nt_chunks_half_tc": ((43, "mma_nt_bf16_64x64x32_bf4a05"),),
+    "quantized_nn_chunks_half_tc": ((48, "mma_nn_bf16_64x64x32_11f8f0"),),
 }
 
 
@@ -270,19 +270,19 @@ def candidates(
         and stores <= 268435456 and (chunk % 128 == 0 or chunks <= 1)
     ):
         us = time(
-            "quantized_mma_nf4_nt_bf16_8x16x256_9edcbc", "mma", 1, sms, ctas, -(-chunk // 256),
+            "quantized_mma_nf4_nt_bf16_8x16x256_c618b6", "mma", 1, sms, ctas, -(-chunk // 256),
             chunk * 128, -(-n // 16) * (m * k * 2) + -(-m // 8) * (n * k * 9 // 16), operands,
             stores,
         )
-        launches[0] = us, "quantized_mma_nf4_nt_bf16_8x16x256_9edcbc", ctas, {"workspace": stores}
+        launches[0] = us, "quantized_mma_nf4_nt_bf16_8x16x256_c618b6", ctas, {"workspace": stores}
     stores1 = m * n * 2
     ctas = -(-(m * n) // 512)
     if "reduce" in fitting and stores <= 268435456 and ctas <= 2147483647:
         us = time(
-            "reduce_bf16_128x4_9cc9ba", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
+            "reduce_bf16_128x4_f3bd9b", "fma", 8, sms, ctas, -(-chunks // 8), 0, stores, stores,
             stores1,
         )
-        launches["reduce"] = us, "reduce_bf16_128x4_9cc9ba", ctas, {"workspace": stores}
+        launches["reduce"] = us, "reduce_bf16_128x4_f3bd9b", ctas, {"workspace": stores}
     for launch, kernel, bk, bm, bn in fitting.rows(QUANTIZED_WGMMA) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
@@ -338,10 +338,10 @@ def candidates(
     ctas = -(-(pieces_u_v64 * 8) // 1024)
     if "quantized_datascales" in fitting and stores2 <= 1073741824:
         us = time(
-            "quantized_nf4_bf16_420a1a", "fma", 8, sms, ctas, 1, 0, operands1, operands1, stores2,
+            "quantized_nf4_bf16_402bd4", "fma", 8, sms, ctas, 1, 0, operands1, operands1, stores2,
         )
         launches["quantized_datascales"] = (
-            us, "quantized_nf4_bf16_420a1a", ctas, {"b_dequantized": stores2},
+            us, "quantized_nf4_bf16_402bd4", ctas, {"b_dequantized": stores2},
         )
     operands2 = (m + n) * k * 2
     for launch, kernel, bm, c0, c1 in fitting.rows(WGMMA) if arch in SOME_0 else ():
@@ -437,7 +437,7 @@ def candidates(
         and pieces_m_k8 * 16 <= 1073741824
     ):
         us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands3, operands3, operands3,
+            "realign_b16x1_69d801", "fma", 8, sms, ctas, 1, 0, operands3, operands3, operands3,
         )
-        launches["realign_a"] = us, "realign_b16x1_7953b4", ctas, {"a_realigned": pieces_m_k8 * 16}
+        launches["realign_a"] = us, "realign_b16x1_69d801", ctas, {"a_realigned": pieces_m_k8 * 16}
     yield from fitting.combined(launches)

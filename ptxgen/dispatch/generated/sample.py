@@ -16,7 +16,7 @@ def candidates(
     """Yields the routes that serve a problem, with predicted times."""
     # 0: short rows: a CTA of two warps has one
     if -(-cols // 256) * 12 <= 8192 and rows * 1 <= 2147483647 and cols <= 1024:
-        yield Candidate(0.0, Choice(0, ("select_sample_bf16_2_cb0d39",), (rows * 1,), ()))
+        yield Candidate(0.0, Choice(0, ("select_sample_bf16_2_aee296",), (rows * 1,), ()))
         return
     pieces_rows_cols16384 = rows * -(-cols // 16384)
     # 1: draws from few of a row, which its parts have found
@@ -27,8 +27,8 @@ def candidates(
         choice = Choice(
             1,
             (
-                "select_sample_sift_part_bf16_16x32_dc5f5e",
-                "select_sample_sift_draw_bf16_16x32_ecaa4e",
+                "select_sample_sift_part_bf16_16x32_ad5da9",
+                "select_sample_sift_draw_bf16_16x32_4423ce",
             ), (pieces_rows_cols16384, rows), (rows * (-(-cols // 16384) * k) * 8,),
         )
         yield Candidate(0.0, choice)
@@ -38,9 +38,9 @@ def candidates(
         arch in SOME_0 and -(-cols // 2048) * 12 <= 32768 and rows * 8 <= 2147483647
         and cols >= 4096 and rows <= sms
     ):
-        yield Candidate(0.0, Choice(2, ("select_sample_bf16_8x8_e2fe79",), (rows * 8,), ()))
+        yield Candidate(0.0, Choice(2, ("select_sample_bf16_8x8_439743",), (rows * 8,), ()))
         return
     # 3: a CTA a row
     if -(-cols // 256) * 12 <= 65536 and rows * 1 <= 2147483647:
-        yield Candidate(0.0, Choice(3, ("select_sample_bf16_16_950fdd",), (rows * 1,), ()))
+        yield Candidate(0.0, Choice(3, ("select_sample_bf16_16_2bf32a",), (rows * 1,), ()))
         return

@@ -15,12 +15,12 @@ def candidates(
     """Yields the routes that serve a problem, with predicted times."""
     kernel, kernel1, kernel2 = {
         "scatter": (
-            "gather_scatter_scatter_sum_bf16_16_6d7a6b", "gather_scatter_scatter_sum_bf16_0_940189",
-            "gather_scatter_scatter_sum_bf16_0_1a21a9",
+            "gather_scatter_scatter_sum_bf16_16_7170f6", "gather_scatter_scatter_sum_bf16_0_86180f",
+            "gather_scatter_scatter_sum_bf16_0_d627c4",
         ),
         "scatter_old": (
-            "gather_scatter_scatter_sum_bf16_16_5447ef", "gather_scatter_scatter_sum_bf16_0_4084ee",
-            "gather_scatter_scatter_sum_bf16_0_bade6e",
+            "gather_scatter_scatter_sum_bf16_16_d9c8be", "gather_scatter_scatter_sum_bf16_0_2558b9",
+            "gather_scatter_scatter_sum_bf16_0_205ec8",
         ),
     }[table]
     leaves = max(-(-count // 1024), 1)
@@ -33,7 +33,7 @@ def candidates(
         choice = Choice(
             0,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_leaves_bf16_16_e5fb72",
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_leaves_bf16_16_a8fb53",
                 kernel,
             ),
             (
@@ -51,8 +51,8 @@ def candidates(
         choice = Choice(
             1,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
-                "gather_scatter_sort_leaves_bf16_16_e5fb72", kernel,
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_merge_4096_b95570",
+                "gather_scatter_sort_leaves_bf16_16_a8fb53", kernel,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1),
@@ -71,9 +71,9 @@ def candidates(
         choice = Choice(
             2,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
-                "gather_scatter_sort_merge_65536_b3b497",
-                "gather_scatter_sort_leaves_bf16_16_e5fb72", kernel,
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_merge_4096_b95570",
+                "gather_scatter_sort_merge_65536_aa3ade",
+                "gather_scatter_sort_leaves_bf16_16_a8fb53", kernel,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -92,10 +92,10 @@ def candidates(
         choice = Choice(
             3,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
-                "gather_scatter_sort_merge_65536_b3b497",
-                "gather_scatter_sort_merge_1048576_f563e3",
-                "gather_scatter_sort_leaves_bf16_16_e5fb72", kernel,
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_merge_4096_b95570",
+                "gather_scatter_sort_merge_65536_aa3ade",
+                "gather_scatter_sort_merge_1048576_02eca5",
+                "gather_scatter_sort_leaves_bf16_16_a8fb53", kernel,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -115,7 +115,7 @@ def candidates(
         choice = Choice(
             4,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_leaves_bf16_0_c408fe",
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_leaves_bf16_0_012090",
                 kernel1,
             ),
             (
@@ -133,8 +133,8 @@ def candidates(
         choice = Choice(
             5,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
-                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel1,
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_merge_4096_b95570",
+                "gather_scatter_sort_leaves_bf16_0_012090", kernel1,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
@@ -151,9 +151,9 @@ def candidates(
         choice = Choice(
             6,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
-                "gather_scatter_sort_merge_65536_b3b497",
-                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel1,
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_merge_4096_b95570",
+                "gather_scatter_sort_merge_65536_aa3ade",
+                "gather_scatter_sort_leaves_bf16_0_012090", kernel1,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -170,10 +170,10 @@ def candidates(
         choice = Choice(
             7,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
-                "gather_scatter_sort_merge_65536_b3b497",
-                "gather_scatter_sort_merge_1048576_f563e3",
-                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel1,
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_merge_4096_b95570",
+                "gather_scatter_sort_merge_65536_aa3ade",
+                "gather_scatter_sort_merge_1048576_02eca5",
+                "gather_scatter_sort_leaves_bf16_0_012090", kernel1,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -192,7 +192,7 @@ def candidates(
         choice = Choice(
             8,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_leaves_bf16_0_c408fe",
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_leaves_bf16_0_012090",
                 kernel2,
             ),
             (
@@ -210,8 +210,8 @@ def candidates(
         choice = Choice(
             9,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
-                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel2,
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_merge_4096_b95570",
+                "gather_scatter_sort_leaves_bf16_0_012090", kernel2,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), leaves * 2 * -(-inner // 32),
@@ -228,9 +228,9 @@ def candidates(
         choice = Choice(
             10,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
-                "gather_scatter_sort_merge_65536_b3b497",
-                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel2,
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_merge_4096_b95570",
+                "gather_scatter_sort_merge_65536_aa3ade",
+                "gather_scatter_sort_leaves_bf16_0_012090", kernel2,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),
@@ -247,10 +247,10 @@ def candidates(
         choice = Choice(
             11,
             (
-                "gather_scatter_sort_sort_e02d17", "gather_scatter_sort_merge_4096_e130a8",
-                "gather_scatter_sort_merge_65536_b3b497",
-                "gather_scatter_sort_merge_1048576_f563e3",
-                "gather_scatter_sort_leaves_bf16_0_c408fe", kernel2,
+                "gather_scatter_sort_sort_14f9d2", "gather_scatter_sort_merge_4096_b95570",
+                "gather_scatter_sort_merge_65536_aa3ade",
+                "gather_scatter_sort_merge_1048576_02eca5",
+                "gather_scatter_sort_leaves_bf16_0_012090", kernel2,
             ),
             (
                 max(-(-count // 4096), 1), max(-(-count // 256), 1), max(-(-count // 256), 1),

@@ -21,17 +21,17 @@ ROUTES["segments_nn"] = ROUTES["segments_nt"]
 ROUTES["segments_nn_capped"] = ROUTES["segments_nt"]
 # VOCAB_SEGMENTS_WGMMA: kernel
 VOCAB_SEGMENTS_WGMMA = {
-    "segments_nt": ("vocab_segments_wgmma_nt_bf16_128x256x64_5c648b",),
-    "segments_nt_capped": ("vocab_segments_wgmma_capped_nt_bf16_128x256x64_c92f7d",),
-    "segments_nn": ("vocab_segments_wgmma_nn_bf16_128x256x64_c60fc7",),
-    "segments_nn_capped": ("vocab_segments_wgmma_capped_nn_bf16_128x256x64_29fcb4",),
+    "segments_nt": ("vocab_segments_wgmma_nt_bf16_128x256x64_3fbcc4",),
+    "segments_nt_capped": ("vocab_segments_wgmma_capped_nt_bf16_128x256x64_557746",),
+    "segments_nn": ("vocab_segments_wgmma_nn_bf16_128x256x64_d93b0e",),
+    "segments_nn_capped": ("vocab_segments_wgmma_capped_nn_bf16_128x256x64_53ac31",),
 }
 # VOCAB_SEGMENTS_WGMMA1: kernel
 VOCAB_SEGMENTS_WGMMA1 = {
-    "segments_nt": ("vocab_segments_wgmma_nt_bf16_128x256x64_d5a3a4",),
-    "segments_nt_capped": ("vocab_segments_wgmma_capped_nt_bf16_128x256x64_140b0e",),
-    "segments_nn": ("vocab_segments_wgmma_nn_bf16_128x256x64_888f6e",),
-    "segments_nn_capped": ("vocab_segments_wgmma_capped_nn_bf16_128x256x64_008cad",),
+    "segments_nt": ("vocab_segments_wgmma_nt_bf16_128x256x64_525263",),
+    "segments_nt_capped": ("vocab_segments_wgmma_capped_nt_bf16_128x256x64_c9a3df",),
+    "segments_nn": ("vocab_segments_wgmma_nn_bf16_128x256x64_2acaea",),
+    "segments_nn_capped": ("vocab_segments_wgmma_capped_nn_bf16_128x256x64_c08a95",),
 }
 
 

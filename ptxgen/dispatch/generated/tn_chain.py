@@ -40,17 +40,17 @@ ROUTES = Routes({
 })
 # SIMT: launch, kernel, unit, bn, c0, c1, c2
 SIMT = {
-    "tn_chain_f32_simt": ((1, "simt_tn_f32_64x64x16_e0f946", "fma", 64, 4096, 512, 4),),
-    "tn_chain_half_simt": ((0, "simt_tn_bf16_64x64x16_693c72", "fma", 64, 4096, 256, 2),),
-    "tn_chain_f64_simt": ((1, "f64_tn_f64_64x32x16_4c3fb1", "fma64", 32, 2048, 768, 8),),
+    "tn_chain_f32_simt": ((1, "simt_tn_f32_64x64x16_b10a15", "fma", 64, 4096, 512, 4),),
+    "tn_chain_half_simt": ((0, "simt_tn_bf16_64x64x16_578955", "fma", 64, 4096, 256, 2),),
+    "tn_chain_f64_simt": ((1, "f64_tn_f64_64x32x16_9f551e", "fma64", 32, 2048, 768, 8),),
 }
 # WGMMA_CHAIN: launch, kernel, bm, bn, bk, c0, c1
 WGMMA_CHAIN = {
     "tn_chain_half_tc": (
-        (0, "wgmma_chain_tn_bf16_128x256x32_bf16_517896", 128, 256, 32, 2, 8),
-        (1, "wgmma_chain_tn_bf16_64x64x64_bf16_ed5e58", 64, 64, 64, 2, 8),
-        (2, "wgmma_chain_tn_bf16_128x128x64_f32_af9f41", 128, 128, 64, 4, 4),
-        (3, "wgmma_chain_tn_bf16_64x64x64_f32_e78ba4", 64, 64, 64, 4, 4),
+        (0, "wgmma_chain_tn_bf16_128x256x32_bf16_c4eace", 128, 256, 32, 2, 8),
+        (1, "wgmma_chain_tn_bf16_64x64x64_bf16_ea06b6", 64, 64, 64, 2, 8),
+        (2, "wgmma_chain_tn_bf16_128x128x64_f32_42ab9f", 128, 128, 64, 4, 4),
+        (3, "wgmma_chain_tn_bf16_64x64x64_f32_83818c", 64, 64, 64, 4, 4),
     ),
 }
 
@@ -72,10 +72,10 @@ def candidates(
         and tiles_128x128 <= 2147483647
     ):
         us = time(
-            "simt_tn_f32_128x128x32_392618", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
+            "simt_tn_f32_128x128x32_e53443", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
             tiles_128x128 * k * 1024, operands, stores,
         )
-        launches[0] = us, "simt_tn_f32_128x128x32_392618", tiles_128x128, {}
+        launches[0] = us, "simt_tn_f32_128x128x32_e53443", tiles_128x128, {}
     for launch, kernel, unit, bn, c0, c1, c2 in fitting.rows(SIMT):
         tiles = -(-m // 64) * -(-n // bn)
         if chunks <= 1:
@@ -102,32 +102,32 @@ def candidates(
     ctas = -(-pieces_k_m8 // 512)
     if table == "tn_chain_half_tc" and "realign_a" in fitting and pieces_k_m8 * 16 <= 1073741824:
         us = time(
-            "realign_b16x1_7953b4", "fma", 8, sms, ctas, 1, 0, operands2, operands2, operands2,
+            "realign_b16x1_69d801", "fma", 8, sms, ctas, 1, 0, operands2, operands2, operands2,
         )
-        launches["realign_a"] = us, "realign_b16x1_7953b4", ctas, {"a_realigned": pieces_k_m8 * 16}
+        launches["realign_a"] = us, "realign_b16x1_69d801", ctas, {"a_realigned": pieces_k_m8 * 16}
     if table == "tn_chain_half_tc" and 6 in fitting and chunks <= 1 and tiles_128x128 <= 2147483647:
         us = time(
-            "mma_tn_bf16_128x128x64_a449f5", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
+            "mma_tn_bf16_128x128x64_18e050", "mma", 2, sms, tiles_128x128, -(-k // 64), k * 16384,
             tiles_128x128 * k * (512 + (min(m % 16, 1) * 128 + min(n % 16, 1) * 128) * 6),
             operands1, stores,
         )
-        launches[6] = us, "mma_tn_bf16_128x128x64_a449f5", tiles_128x128, {}
+        launches[6] = us, "mma_tn_bf16_128x128x64_18e050", tiles_128x128, {}
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     if table == "tn_chain_half_tc" and 7 in fitting and chunks <= 1:
         us = time(
-            "mma_tn_bf16_64x64x32_e09c9a", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
+            "mma_tn_bf16_64x64x32_012ef6", "mma", 3, sms, tiles_64x64, -(-k // 32), k * 4096,
             tiles_64x64 * k * (256 + (min(m % 16, 1) * 64 + min(n % 16, 1) * 64) * 6), operands1,
             stores,
         )
-        launches[7] = us, "mma_tn_bf16_64x64x32_e09c9a", min(tiles_64x64, 2147483647), {}
+        launches[7] = us, "mma_tn_bf16_64x64x32_012ef6", min(tiles_64x64, 2147483647), {}
     operands3 = (m + n) * k * 8
     if (
         table == "tn_chain_f64_simt" and arch in SOME_0 and 0 in fitting and chunks <= 1
         and tiles_128x128 <= 2147483647
     ):
         us = time(
-            "f64_tn_f64_128x128x16_fe109b", "mma64", 1, sms, tiles_128x128, -(-k // 16), k * 16384,
+            "f64_tn_f64_128x128x16_30ef88", "mma64", 1, sms, tiles_128x128, -(-k // 16), k * 16384,
             tiles_128x128 * k * 2048, operands3, stores,
         )
-        launches[0] = us, "f64_tn_f64_128x128x16_fe109b", tiles_128x128, {}
+        launches[0] = us, "f64_tn_f64_128x128x16_30ef88", tiles_128x128, {}
     yield from fitting.combined(launches)

@@ -18,7 +18,7 @@ def candidates(
         return
     # 1: a small CTA has a row
     if cols <= 4096 and (k <= 256 or cols <= 1024):
-        yield Candidate(0.0, Choice(1, ("select_topk_sift_whole_bf16_4x32_be1322",), (rows,), ()))
+        yield Candidate(0.0, Choice(1, ("select_topk_sift_whole_bf16_4x32_172830",), (rows,), ()))
         return
     pieces_rows_cols16384 = rows * -(-cols // 16384)
     # 2: long rows: CTAs have parts, one more what is left of them
@@ -28,7 +28,7 @@ def candidates(
     ):
         choice = Choice(
             2,
-            ("select_topk_sift_part_bf16_16x32_a2dcc9", "select_topk_sift_merge_bf16_16x32_de60f2"),
+            ("select_topk_sift_part_bf16_16x32_c59965", "select_topk_sift_merge_bf16_16x32_0a0fdc"),
             (pieces_rows_cols16384, rows), (rows * (-(-cols // 16384) * k) * 8,),
         )
         yield Candidate(0.0, choice)

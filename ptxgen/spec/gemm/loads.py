@@ -170,7 +170,7 @@ class Decode(Load):
 
     @property
     def arrivals(self) -> str:
-        return "1 + HELPERS / 32"
+        return "1 + PRODUCERS / 32"
 
     def check(self, kernel: Kernel) -> None:
         check(kernel.ctas == 1, kernel.name, "CTAs of a cluster", kernel.ctas, 1)

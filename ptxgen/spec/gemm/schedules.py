@@ -82,9 +82,9 @@ class Chunks(Schedule):
 
 @dataclass(frozen=True)
 class Groups(Schedule):
-    """The tiles of grouped products; ``over``: see :data:`ptxgen.spec.grouped.OVER`."""
+    """The tiles of grouped products; ``grouped_by``: see :data:`ptxgen.spec.grouped.GROUPINGS`."""
 
-    over: str
+    grouped_by: str
 
     macros: ClassVar[str] = "wgmma/schedule/groups.cuh.j2"
     fields: ClassVar[str] = "group, end"
@@ -96,18 +96,18 @@ class Groups(Schedule):
 
     @property
     def cuts(self) -> bool:
-        return self.over == "sums"
+        return self.grouped_by == "sums"
 
     @property
     def begin_tile(self) -> str:
         return "stop = at.end; " if self.cuts else ""
 
     def check(self, kernel: Kernel) -> None:
-        name, over = kernel.name, self.over
+        name, over = kernel.name, self.grouped_by
         whole = kernel.bm % 64 == kernel.bn % 64 == 0
         check(not self.cuts or whole, name, "panels of 64 columns", kernel.bm, kernel.bn)
         check(kernel.ctas == 1, name, "CTAs of a cluster", kernel.ctas, 1)
-        check(not self.cuts or kernel.split == "none", name, "over", over, kernel.split)
+        check(not self.cuts or kernel.split == "none", name, "grouped_by", over, kernel.split)
 
 
 @dataclass(frozen=True)

@@ -36,21 +36,24 @@ class Unsplit(Split):
     macros: ClassVar[str] = "wgmma/split/none.cuh.j2"
 
     def check(self, kernel: Kernel) -> None:
-        check(not kernel.held, kernel.name, "split of held sums", kernel.split, "serial")
+        check(not kernel.spilled_sums, kernel.name, "split of held sums", kernel.split, "serial")
 
 
 @dataclass(frozen=True)
 class Serial(Split):
     """A CTA takes the chunks of a tile in turns and adds each to a second set of sums. A thread
-    keeps the last ``held`` sums of each fragment of that set in shared memory.
+    keeps the last ``spilled_sums`` sums of each fragment of that set in shared memory.
     """
 
-    held: int
+    spilled_sums: int
 
     macros: ClassVar[str] = "wgmma/split/serial.cuh.j2"
 
     def check(self, kernel: Kernel) -> None:
-        held, most = self.held, kernel.bn // 2  # sums of a thread, of 64 rows for 128 threads
+        held, most = (
+            self.spilled_sums,
+            kernel.bn // 2,
+        )  # sums of a thread, of 64 rows for 128 threads
         name = kernel.name
         check(held % 4 == 0 <= held <= most, name, "held is a multiple of 4 up to", held, most)
 

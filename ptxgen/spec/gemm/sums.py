@@ -48,7 +48,7 @@ class FinishingSpec(KernelSpec):
 
     def describe(self) -> tuple[str, ...]:
         return (
-            f"contract {self.contract.implemented}",
+            f"contract {self.contract}",
             f"CTAs {self.grid} of {self.threads} threads",
         )
 
@@ -56,23 +56,25 @@ class FinishingSpec(KernelSpec):
 class SumsSpec(FinishingSpec):
     """A kernel that adds partial sums in ascending order and applies the epilogue.
 
-    A thread has ``outputs`` outputs; the loads of ``batch`` chunks are in flight together. The
-    workspace is [CHUNKS][M][N]. From compute capability 9.0 on the kernel waits at its start for
-    the end of the one before it, so it may be launched ahead of that end.
+    A thread has ``outputs_per_thread`` outputs; the loads of ``chunks_in_flight`` chunks are in
+    flight together. The workspace is [CHUNKS][M][N]. From compute capability 9.0 on the kernel
+    waits at its start for the end of the one before it, so it may be launched ahead of that end.
     """
 
-    batch: int
+    chunks_in_flight: int
 
     family: ClassVar[str] = "reduce"
 
     if TYPE_CHECKING:
 
         @property
-        def outputs(self) -> int: ...
+        def outputs_per_thread(self) -> int: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check(self.batch >= 1, self.name, "batch", self.batch, ">= 1")
+        check(
+            self.chunks_in_flight >= 1, self.name, "chunks_in_flight", self.chunks_in_flight, ">= 1"
+        )
 
     @property
     def partial_bytes(self) -> Expr:
@@ -81,12 +83,12 @@ class SumsSpec(FinishingSpec):
 
     @property
     def grid(self) -> Expr:
-        return ceil_div(M * N, self.cta_threads * self.outputs)
+        return ceil_div(M * N, self.cta_threads * self.outputs_per_thread)
 
     @property
     def cost(self) -> KernelCost:
         unit = "fma64" if self.contract.accumulator == "f64" else "fma"
-        steps, results = ceil_div(CHUNKS, self.batch), M * N * ITEMSIZE[self.dtype]
+        steps, results = ceil_div(CHUNKS, self.chunks_in_flight), M * N * ITEMSIZE[self.dtype]
         return self.moving(steps, self.partial_bytes, results, unit)
 
     @property

@@ -221,7 +221,7 @@ MISTAKES = (
         TEMPLATE + "simt/reduce.cu.j2",
         "v[q] = __fadd_rn(v[q], ahead[b].at[q]);",
         "v[q] = __fadd_rn(v[q], ahead[COUNT - 1 - b].at[q]);",
-        kernel("simt_nn_f32_8x16x64_bd5a46"),
+        kernel("simt_nn_f32_8x16x64_a51cc4"),
     ),
     Mistake(
         "a chunk that is left out",
@@ -549,15 +549,15 @@ MISTAKES = (
     Mistake(
         "what was found in values of attention read before they are looked through",
         TEMPLATE + "attention/hopper.cu.j2",
-        "barrier_wait(looked + 8 * now, phase);",
+        "barrier_wait(scanned + 8 * now, phase);",
         "",
         tests("test_attention.py", "not_seen_may_be_anything and float16"),
     ),
     Mistake(
         "a query of attention that ends a row late on Hopper",
         TEMPLATE + "attention/hopper.cu.j2",
-        "told[which].over = group < ROWS ? over :",
-        "told[which].over = group < ROWS ? over - 1 :",
+        "infos[info_slot].over = group < ROWS ? over :",
+        "infos[info_slot].over = group < ROWS ? over - 1 :",
         tests("test_attention.py", "test_every_route and half"),
     ),
     Mistake(
@@ -731,8 +731,8 @@ MISTAKES = (
     Mistake(
         "sums into rows that begin one contribution late",
         TEMPLATE + "gather_scatter/scatter.cu.j2",
-        "if (length > 0) sum = lanes_sum(dy + mine, ldy, keys + first, length, 0);",
-        "if (length > 1) sum = lanes_sum(dy + mine, ldy, keys + first + 1, length - 1, 0);",
+        "if (length > 0) sum = lanes_sum(dy + own_column, ldy, keys + first, length, 0);",
+        "if (length > 1) sum = lanes_sum(dy + own_column, ldy, keys + first + 1, length - 1, 0);",
         tests("test_indexed.py", "read_and_added"),
     ),
     Mistake(
@@ -1341,7 +1341,7 @@ MISTAKES = (
     Mistake(
         "rows of no group are products with the first weight, by threads that copy",
         TEMPLATE + "gemm/raster/groups.cuh.j2",
-        "k = some ? depth : 0;",
+        "k = has_group ? depth : 0;",
         "k = depth;",
         kernel("grouped_mma_nn_bf16"),
     ),
@@ -1397,7 +1397,7 @@ MISTAKES = (
     Mistake(
         "equal integers of two sorted runs change places",
         TEMPLATE + "counting_sort/counting_sort.cu.j2",
-        "if (runs[middle] < key || (run < mine && runs[middle] == key))",
+        "if (runs[middle] < key || (run < own_run && runs[middle] == key))",
         "if (runs[middle] < key)",
         tests("test_experts.py", "vectors_of_integers"),
     ),

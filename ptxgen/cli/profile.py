@@ -14,8 +14,8 @@ _SLOW = 1 << 26
 
 _EPILOG = """\
 examples:
-  ptxgen profile simt_nn_f32_64x64x32_a26a00 64x256x64
-  ptxgen profile simt_nt_f32_16x32x32_109346 16x256x32 --lines --sites 20
+  ptxgen profile simt_nn_f32_64x64x32_8f88ce 64x256x64
+  ptxgen profile simt_nt_f32_16x32x32_9a6131 16x256x32 --lines --sites 20
 """
 
 

@@ -122,7 +122,7 @@ def profile(
     ShapeError for sizes that are not at least 1.
 
     >>> import ptxgen
-    >>> found = ptxgen.profile("simt_nn_f32_128x128x8_c1f2a1", 128, 128, 32)
+    >>> found = ptxgen.profile("simt_nn_f32_128x128x8_17f490", 128, 128, 32)
     >>> found.kernels[0].classes["fma"].lanes == 128 * 128 * 32
     True
     """

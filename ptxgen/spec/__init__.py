@@ -1,12 +1,11 @@
 """Kernel specs: frozen data that names, sizes and bounds one generated kernel.
 
-A spec refuses to exist when it is illegal: every invariant is checked at construction and
-the message shows both sides with their numbers. What follows from the fields (threads,
-shared memory, grid, workspace, where the kernel is correct) is derived here and nowhere
-else; the dispatcher, the prover, the runtime and the templates read it from the spec.
+A spec checks every invariant when it is built; the message of an error shows both sides. Threads,
+shared memory, grid, workspace and the predicate of correctness are derived from the fields here and
+nowhere else; the dispatcher, the prover, the runtime and the templates read them from the spec.
 
-``space`` (what a problem is), ``abi`` (parameters), ``base`` (kernels) and ``route`` know no
-operation; ``gemm`` has what products share, and one module each has a family of kernels.
+``space`` (variables of problems), ``abi`` (parameters), ``base`` (kernels) and ``route`` are common
+to all operations; ``gemm`` is common to products; each other module has one family of kernels.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from ptxgen.errors import SpecError
 from ptxgen.expr import Expr
 
 MAP_BYTES = 128
-"""``sizeof(CUtensorMap)``; 64 is its alignment."""
+"""Bytes of a ``CUtensorMap``, whose alignment is 64."""
 PARAMETERS_MAX = 4096
-"""Bytes of parameters that CUDA gives every kernel."""
+"""Most bytes of parameters that every CUDA kernel may have."""
 _KINDS = {  # kind: (size, alignment, struct format)
     "ptr": (8, 8, "Q"),
     "i64": (8, 8, "q"),
@@ -43,11 +43,11 @@ BOX_RANK_MAX = 5
 @dataclass(frozen=True)
 class MapBox:
     """A tensor-map parameter: an array of 2 to 5 dimensions as it is stored, innermost first, and
-    the box of it that a copy takes.
+    the box that one TMA copy moves.
 
     ``operand``: the pointer parameter of the array. ``size``: extent of each dimension, in
     elements. ``pitches``: strides of all dimensions but the first, in elements, as expressions.
-    ``box``: extent of the box along each dimension, a number or an expression; missing dimensions
+    ``box``: extent of the box along each dimension, an integer or an expression; missing dimensions
     have extent 1. ``steps``: element strides within the box (empty: 1). ``swizzle``: width in bytes
     of the pattern in shared memory (0, 32, 64 or 128). Elements outside the array read as zeros.
 
@@ -79,10 +79,10 @@ class MapBox:
 
 @dataclass(frozen=True)
 class Param:
-    """One parameter: its name, kind ("ptr", "i64", "u64", "u32", "f32", "f64" or "map") and, of a
-    pointer or a map, its C++ type.
+    """A kernel parameter: name, kind ("ptr", "i64", "u64", "u32", "f32", "f64" or "map") and, of a
+    pointer or map, C++ type.
 
-    ``box``: only of a map. ``optional``: the pointer is null if nothing is bound to it.
+    ``box``: only of a map. ``optional``: whether the pointer may be null.
     """
 
     name: str
@@ -104,14 +104,14 @@ class Param:
 
 
 def ptr(name: str, ctype: str, *, optional: bool = False) -> Param:
-    """Returns a pointer parameter."""
+    """Returns a pointer parameter of C++ type ``ctype``, null if ``optional``."""
     return Param(name, "ptr", ctype, optional=optional)
 
 
 @dataclass(frozen=True)
 class Abi:
-    """The parameter list of a kernel. Pointers come first: firing writes them in one go. Tensor
-    maps come last, as launches list them.
+    """Parameter list of a kernel: pointers first, which a launch writes in one copy; then scalars;
+    tensor maps last.
     """
 
     params: tuple[Param, ...]
@@ -147,21 +147,22 @@ class Abi:
 
     @property
     def pointers(self) -> tuple[Param, ...]:
-        """Pointer parameters, in order."""
+        """Pointer parameters of the kernel, in order."""
         return tuple(p for p in self.params if p.kind == "ptr")
 
     @property
     def maps(self) -> tuple[Param, ...]:
-        """Tensor-map parameters, in order."""
+        """Tensor-map parameters of the kernel, in order."""
         return tuple(p for p in self.params if p.kind == "map")
 
     @property
     def scalars(self) -> tuple[Param, ...]:
-        """Scalar parameters, in order."""
+        """Scalar parameters of the kernel, in order."""
         return tuple(p for p in self.params if p.kind not in ("ptr", "map"))
 
     def pack(self, values: Mapping[str, int | float]) -> bytes:
-        """Returns the packed list with ``values``; missing pointers, and tensor maps, are zeros.
+        """Returns the packed parameter list with ``values``, by name; missing pointers and all
+        tensor maps are zeros.
 
         Raises SpecError for a scalar that is missing or does not fit.
         """
@@ -178,7 +179,7 @@ class Abi:
         return bytes(packed)
 
     def unpack(self, packed: bytes) -> dict[str, int | float]:
-        """Returns the pointers and scalars of a packed list, by name."""
+        """Returns the pointers and scalars in a packed parameter list, by name."""
         return {
             p.name: struct.unpack_from(f"<{_KINDS[p.kind][2]}", packed, self.offsets[p.name])[0]
             for p in self.params

@@ -59,17 +59,18 @@ DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
 SMS, SPLITS, FEWEST, LARGE = var("SMS"), var("SPLITS"), var("FEWEST"), var("LARGE")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
-"""Scalar parameters for the heads of keys, the sequences, the keys of a page and the pages."""
+"""Keys of a page, and pages; ``HEADS, SEQS``: heads of keys, and sequences."""
 QUERIES, TOTAL_K = var("QUERIES"), var("TOTAL_K")
 FLAGS, WINDOW = var("FLAGS"), var("WINDOW")
-"""Queries and keys of a sequence; mask flags and the sliding window's width."""
+"""Mask flags, and width of the sliding window; ``QUERIES, TOTAL_K``: queries and keys of a
+sequence."""
 TOTALS_MAX = 128
-"""Largest head dimension of values whose running totals over splits fit shared memory beside the
+"""Largest head dimension of values whose running totals over splits fit shared memory next to the
 ring, with two consumer warpgroups."""
 WIDE_MAX = 192
 """Largest head dimension of values whose accumulators fit the registers of one warpgroup at two
 CTAs per SM."""
-ALONE_MAX = 96
+ONE_WARPGROUP_TOTALS_MAX = 96
 """Largest head dimension of values whose running totals over splits fit shared memory with one
 warpgroup, at two CTAs per SM."""
 PAGES = 16, 32, 64, 128, 256
@@ -79,18 +80,19 @@ PANEL = 64
 TILE_MIN = 32
 """Rows of the smallest tile."""
 ROWS_MAX = 1 << 30
-TOLD = 96, 16
-"""Bytes of ``Told``, the record of a tile in shared memory: its fixed part, and the part of each
-warpgroup."""
+TILE_RECORD_BYTES = 96, 16
+"""Bytes of the record of a tile in shared memory (C++ type ``TileInfo``): its fixed part, and the
+part of each warpgroup.
+"""
 ROW = 16
-"""Bytes of ``Row``, the record of one result row: its address and two scale factors."""
+"""Bytes of the record of one result row (C++ ``Row``): its address and two scale factors."""
 JOINED = 16
-"""Rows whose splits one CTA joins, one row a warp."""
+"""Rows whose splits one CTA combines, one row a warp."""
 
 
-def laid_out(**sizes: int) -> Mapping[str, int]:
-    """Returns the offsets of consecutive areas of the given ``sizes`` in bytes; ``end`` is their
-    total.
+def area_offsets(**sizes: int) -> Mapping[str, int]:
+    """Returns the byte offsets of consecutive areas of the given ``sizes`` in bytes, by name;
+    ``end`` is their total.
     """
     return MappingProxyType(
         dict(zip((*sizes, "end"), accumulate(sizes.values(), initial=0), strict=True))
@@ -98,7 +100,7 @@ def laid_out(**sizes: int) -> Mapping[str, int]:
 
 
 def tiles(rows: int) -> Expr:
-    """Returns an upper bound of the number of tiles of ``rows`` rows each."""
+    """Returns an upper bound of the number of tiles, in a problem, of ``rows`` rows each."""
     return (ceil_div(ROWS, rows) + EXTRA) * PAIRS
 
 
@@ -119,25 +121,25 @@ SPACE = Space(
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 CAUSAL, CAPPED, BIAS_F32 = 1, 2, 4
-"""Bits of ``flags``: a causal mask, a softcap, a bias in f32 beside 16-bit operands."""
+"""Bits of ``flags``: a causal mask, a softcap, an f32 bias with 16-bit operands."""
 DTYPES = ("bf16", "f16", "f32")
 LISTED = 128, 128
 """Head dimensions of the representative kernels in goldens, proofs and ``ptxgen list``."""
 PARTS = ("whole", "split", "join")
 STAGES_MAX = 4
 STEP = 16
-"""Multiple to which head dimensions are padded."""
+"""Number to whose multiples head dimensions are padded."""
 SIZES = (
     *("seqs", "heads", "group", "queries", "keys", "total_k", "head", "head_v"),
     *("page", "blocks", "flags", "window", "splits"),
 )
 """Names of the kernels' 32-bit scalar parameters."""
-OF_LOGITS = (
+LOGIT_POINTERS = (
     ptr("bias", "const void*", optional=True),
     ptr("mask", "const unsigned char*", optional=True),
     ptr("slopes", "const float*", optional=True),
 )
-"""Pointer parameters of what turns scores into logits: bias, mask and ALiBi slopes."""
+"""Pointer parameters of the arrays that turn scores into logits: bias, mask and ALiBi slopes."""
 LENGTHS = tuple(
     ptr(name, "const int*", optional=True)
     for name in ("lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k")
@@ -146,17 +148,18 @@ LENGTHS = tuple(
 
 
 def paged(page: int, begun: bool) -> int:
-    """Returns the variable ``PAGED`` for pages of ``page`` keys. ``begun``: whether every sequence
-    begins at the start of a page, so that each block of keys is one page, several or a part of one.
+    """Returns the value of the variable ``PAGED`` for pages of ``page`` keys. ``begun``: whether
+    every sequence begins at the start of a page, so that a block of keys is whole pages or a part
+    of one.
     """
     return page if begun and page in PAGES else 1
 
 
 @dataclass(frozen=True)
 class Form:
-    """Variant of a kernel. ``head_dim``, ``head_dim_v``: head dimensions of keys and of values,
-    padded to a multiple of 16; ``rounds_scores``: logits are rounded numbers (softcap, bias,
-    slopes, a scale that is not positive).
+    """Variant of an attention kernel. ``head_dim``, ``head_dim_v``: head dimensions of keys and of
+    values, padded to a multiple of 16; ``rounds_scores``: whether logits are rounded, as with a
+    softcap, a bias, slopes or a scale that is not positive.
     """
 
     dtype: str
@@ -173,7 +176,7 @@ class Form:
         return f"{self.dtype}_{heads}{'_rounded' if self.rounds_scores else ''}"
 
 
-class Attends(KernelSpec):
+class AttentionBaseSpec(KernelSpec):
     """Base of the kernels of attention and of its gradients. Each of a CTA's ``warps`` holds 16
     rows; ``head_dim`` and ``head_dim_v`` are the padded head dimensions.
     """
@@ -202,7 +205,9 @@ class Attends(KernelSpec):
     }
 
     def check_form(self) -> None:
-        """Raises SpecError if the dtype, a head dimension or the part is not supported."""
+        """Raises SpecError if the dtype, a head dimension or the field ``part`` is not
+        supported.
+        """
         self.check_choices(dtype=DTYPES, part=self.parts, min_arch=[*ARCHITECTURES])
         name = type(self).__name__
         for what in ("head_dim", "head_dim_v"):
@@ -254,24 +259,24 @@ class Attends(KernelSpec):
 
     @property
     def widths(self) -> Expr:
-        """Multiply-adds for one row and one key: a dot product over DEPTH, and one update of WIDTH
+        """Multiply-adds for one row and one key: a dot product over DEPTH, and an update of WIDTH
         sums.
         """
         return DEPTH + WIDTH
 
-    def against(self, past: Expr) -> Expr:
-        """Multiply-adds of whole tiles of rows with ``past`` keys (or of keys with ``past`` rows).
-        A causal mask leaves half of them, a window no more than its width.
+    def multiply_adds(self, keys: Expr) -> Expr:
+        """Returns the multiply-adds of all tiles of rows with ``keys`` keys (or of keys with as
+        many rows). A causal mask halves them, a window limits them to its width.
         """
         unseen = select((FLAGS % 2).eq(CAUSAL), minimum(QUERIES, TOTAL_K), 0)
         twice = TOTAL_K * 2 - unseen
         twice = select(WINDOW > 0, minimum(twice, WINDOW * 2), twice)
         rows = ceil_div(ROWS, self.rows) * self.rows
-        return rows * PAIRS * past * self.widths * twice // (TOTAL_K * 2)
+        return rows * PAIRS * keys * self.widths * twice // (TOTAL_K * 2)
 
     def pitch(self, width: int) -> int:
-        """Bytes from row to row in shared memory; the 16 bytes of padding put the vectors of 8
-        consecutive rows into different banks.
+        """Returns the row pitch, in bytes, of ``width`` elements in shared memory; 16 bytes of
+        padding put the vectors of 8 consecutive rows into different banks.
         """
         return width * self.itemsize + 16
 
@@ -306,7 +311,7 @@ class Attends(KernelSpec):
 
 
 @dataclass(frozen=True)
-class AttentionSpec(Attends):
+class AttentionSpec(AttentionBaseSpec):
     """A forward kernel by mma.sync or FMA. Each of a CTA's ``warps`` holds 16 rows and streams all
     keys ("whole") or a split of them ("split"); "join" combines the splits. ``shared_kib``: KiB of
     shared memory that a CTA may have.
@@ -325,7 +330,7 @@ class AttentionSpec(Attends):
     family: ClassVar[str] = "attention"
     parts: ClassVar[tuple[str, ...]] = PARTS
     meanings: ClassVar[Mapping[str, str]] = {
-        **Attends.meanings,
+        **AttentionBaseSpec.meanings,
         "warps": "warps of a CTA, of 16 query rows each",
         "part": "step of the operation: all keys, a split of them, or the combination of splits",
     }
@@ -353,19 +358,19 @@ class AttentionSpec(Attends):
     # -- tiles and shared memory ------------------------------------------------------------
     @property
     def block(self) -> int:
-        """Keys of a block, the unit in which the contract rescales the sums."""
+        """Keys in a block, after which the contract rescales the sums."""
         return attention.block(self.depth, self.width)
 
     @property
     def tile(self) -> int:
-        """Keys of a stage: the largest power of two of them, up to a block, within 16 KiB."""
+        """Keys in a stage: a power of two, at most a block, within 16 KiB."""
         wide = max(self.depth, self.width)
         held = (1 << 14) // (wide * self.itemsize)
         return min(self.block, 1 << held.bit_length() - 1)
 
     @property
     def stage(self) -> int:
-        """Bytes of a stage of the ring buffer."""
+        """Bytes of a stage of the ring."""
         return self.tile * self.pitch(max(self.depth, self.width))
 
     @property
@@ -373,7 +378,7 @@ class AttentionSpec(Attends):
         """Byte offsets in shared memory: queries; softmax weights (f32 only); running totals of the
         splits before. The ring begins at ``end``.
         """
-        return laid_out(
+        return area_offsets(
             queries=self.rows * self.pitch(self.depth),
             weights=0 if self.tier == "tc" else self.rows * self.tile * 4,
             totals=self.rows * self.width * 4 if self.part == "whole" else 0,
@@ -391,7 +396,7 @@ class AttentionSpec(Attends):
     # -- predicates and bounds --------------------------------------------------------------
     @property
     def items(self) -> Expr:
-        """Work items: a tile of rows with all keys, or with one split of them; in "join"
+        """Work items: tiles of rows with all keys, or with one split of them; in "join"
         :data:`JOINED` rows of a tile.
         """
         each: dict[str, Expr | int] = {"split": SPLITS, "join": self.rows // JOINED}
@@ -402,7 +407,7 @@ class AttentionSpec(Attends):
         return self.items
 
     def roofline(self, dtype: Hashable) -> Roofline:
-        return Roofline(self.against(KEYS), self.multiplier)
+        return Roofline(self.multiply_adds(KEYS), self.multiplier)
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
@@ -410,7 +415,7 @@ class AttentionSpec(Attends):
 
     @property
     def partial(self) -> Expr:
-        """f32 elements of the workspace that holds the partial results of all splits."""
+        """f32 elements of the workspace for the partial results of all splits."""
         return tiles(self.rows) * SPLITS * minimum(ROWS, self.rows) * (WIDTH + 4)
 
     @property
@@ -439,7 +444,7 @@ class AttentionSpec(Attends):
         reads = (
             *(ptr(n, f"const {element}*") for n in "qkv"),
             ptr("block_table", "const int*", optional=True),
-            *OF_LOGITS,
+            *LOGIT_POINTERS,
         )
         writes = (
             ptr("out", f"{element}*"),
@@ -447,7 +452,7 @@ class AttentionSpec(Attends):
             ptr("sinks", "const float*", optional=True),
         )
         scalars = strides(("out", "lse"), "batch", "head", "row")
-        taken = (
+        read_strides = (
             *strides("qkv", "batch", "head", "row"),
             *strides(("bias", "mask"), "batch", "head", "row", "key"),
             Param("table_row", "i64"),
@@ -457,13 +462,13 @@ class AttentionSpec(Attends):
         if self.part == "join":
             return Abi((*LENGTHS, partial, *writes, *scalars, *words))
         if self.part == "split":
-            return Abi((*reads, *LENGTHS, partial, *taken, *words, *numbers))
-        return Abi((*reads, *LENGTHS, *writes, *taken, *scalars, *words, *numbers))
+            return Abi((*reads, *LENGTHS, partial, *read_strides, *words, *numbers))
+        return Abi((*reads, *LENGTHS, *writes, *read_strides, *scalars, *words, *numbers))
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """Names that the template reads besides ``spec``; "join" computes no logits, so it has no
-        softcap.
+        """Variables that the template reads besides ``spec``; "join" computes no logits, so it has
+        no softcap.
         """
         return context(self.rounds_scores and self.part != "join")
 
@@ -480,8 +485,8 @@ class AttentionSpec(Attends):
 
 
 def context(rounded: bool) -> Mapping[str, Any]:
-    """Returns the names that attention's templates read besides ``spec``. ``rounded``: whether
-    logits may be capped.
+    """Returns the variables that attention templates read besides ``spec``. ``rounded``: whether
+    logits may have a softcap.
     """
     capped = Formula((Output("y", "f32", tanh(read("x", "f32"))),))
     return MappingProxyType(
@@ -497,8 +502,8 @@ def context(rounded: bool) -> Mapping[str, Any]:
     )
 
 
-def reading_maps(abi: Abi) -> Abi:
-    """Returns ``abi`` with the bit map's pointers in place of the mask's parameters."""
+def with_mask_map(abi: Abi) -> Abi:
+    """Returns ``abi`` with the pointers of a mask's bit map in place of the mask's parameters."""
     found = [p for p in abi.params if p.name not in ("mask", "mask_key")]
     given = ptr("mask_bits", "const unsigned*"), ptr("mask_blocks", "const uint2*")
     return Abi((*given, *found))
@@ -512,8 +517,8 @@ def strides(names: Iterable[str], *along: str) -> tuple[Param, ...]:
 def tokens_map(
     name: str, box: tuple[int, int], swizzle: int, size: Expr, tokens: Expr, heads: Expr
 ) -> Param:
-    """Returns a 4-D tensor map: head dimension (``size``), tokens, heads, sequences. A dimension
-    with stride 0 has extent 1.
+    """Returns a 4-D tensor map of the array ``name``: head dimension (``size``), tokens, heads,
+    sequences. A dimension with stride 0 has extent 1.
     """
     x = name.upper()
     row = maximum(var(f"{x}_ROW"), (size + 7) // 8 * 8)
@@ -525,14 +530,14 @@ def tokens_map(
 
 
 def keys_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
-    """Returns the tensor map of keys ("k") or values."""
+    """Returns the tensor map of keys ("k") or values ("v") without pages."""
     size = var("HEAD" if name == "k" else "HEAD_V")
     return tokens_map(name, box, swizzle, size, var("TOTAL_K"), HEADS)
 
 
 def pages_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
-    """Returns the tensor map of paged keys or values: head dimension, keys of a page, heads, pages.
-    A box holds one page, or a part of one.
+    """Returns the tensor map of paged keys ("k") or values ("v"): head dimension, keys of a page,
+    heads, pages. A box is one page, or a part of one.
     """
     of_keys = keys_map(name, box, swizzle)
     assert of_keys.box is not None, "a map has a box"
@@ -542,22 +547,22 @@ def pages_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
     return replace(of_keys, box=replace(of_keys.box, size=size, box=(width, minimum(PAGE, rows))))
 
 
-class Brought(Attends):
+class WarpSpecialisedSpec(AttentionBaseSpec):
     """Base of the warp-specialised kernels (wgmma and TMA). Four of the ``warps`` make a consumer
-    warpgroup, which owns 64 rows; one further warpgroup is the producer. ``registers``: of a
-    consumer's thread.
+    warpgroup, which computes 64 rows; one further warpgroup is the producer. ``registers``:
+    registers of a consumer thread.
     """
 
     registers: int
 
     meanings: ClassVar[Mapping[str, str]] = {
-        **Attends.meanings,
+        **AttentionBaseSpec.meanings,
         "registers": "registers of a consumer thread",
     }
 
     @property
     def products(self) -> tuple[Instruction, ...]:
-        """wgmma instructions that the kernel issues."""
+        """Forms of the wgmma instructions that the kernel issues."""
         raise NotImplementedError
 
     @property
@@ -566,7 +571,7 @@ class Brought(Attends):
 
     @property
     def consumers(self) -> int:
-        """Consumer warpgroups: those that multiply."""
+        """Consumer warpgroups, which multiply."""
         return self.warps // 4
 
     @property
@@ -580,8 +585,8 @@ class Brought(Attends):
 
     @property
     def producer_registers(self) -> int:
-        """Registers of a producer thread: what the consumers' ``setmaxnreg`` leaves of the
-        launch's.
+        """Registers of a producer thread: its share at launch less those that the consumers'
+        ``setmaxnreg`` takes.
         """
         threads = self.threads * self.slots
         launched = ARCHITECTURES[self.min_arch].registers_per_sm // threads // 8 * 8
@@ -601,10 +606,10 @@ class Brought(Attends):
 
 
 @dataclass(frozen=True)
-class HopperSpec(Brought, AttentionSpec):
+class HopperSpec(WarpSpecialisedSpec, AttentionSpec):
     """A persistent, warp-specialised forward kernel (wgmma and TMA) without pages. Each warpgroup
-    has 64 rows. A CTA takes one tile of rows after another, with all keys ("whole") or a split
-    ("split"); the grid is what fits on the SMs at once.
+    computes 64 rows. A CTA computes one tile of rows after another, with all keys ("whole") or a
+    split ("split"); the grid has as many CTAs as fit the SMs.
     """
 
     warps: int = 8
@@ -619,12 +624,13 @@ class HopperSpec(Brought, AttentionSpec):
     bring_macros: ClassVar[str] = "attention/bring/tokens.cuh.j2"
     """Template file with the producer's macros, which load keys and values."""
     AHEAD: ClassVar[int] = 2
-    """Depth of the queue of tile records from producer to consumers: this tile and the next."""
+    """Depth of the queue of tile records from producer to consumers: the current tile and the
+    next."""
     LOOKING: ClassVar[int] = 2
     """Warps that scan the values for NaN and infinity."""
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionSpec.meanings,
-        **Brought.meanings,
+        **WarpSpecialisedSpec.meanings,
     }
 
     def __post_init__(self) -> None:
@@ -637,8 +643,8 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def beside(self) -> bool:
-        """Whether consumers compute scores and softmax of a block while wgmma accumulates the
-        values of the block before. This takes more registers per thread and a third stage.
+        """Whether wgmma accumulates the values of one block while consumers compute scores and
+        softmax of the next. This takes more registers per thread and a third stage.
         """
         roomy = self.consumers == 2 and self.stages > 2 and not self.rounds_scores
         return roomy and self.part == "whole"
@@ -675,30 +681,32 @@ class HopperSpec(Brought, AttentionSpec):
         """Byte offsets in shared memory: queries; the ring; each warp's totals and results; its row
         records; mbarriers; results of the NaN scan, by stage; the queue of tile records.
         """
-        return laid_out(
+        return area_offsets(
             queries=self.tiles[0].bytes,
             ring=self.stages * self.stage,
             totals=self.warps * self.room,
-            rows=self.warps * self.noted,
+            rows=self.warps * self.row_record_bytes,
             barriers=16 * (self.stages + self.AHEAD) + 8 * self.stages,
             found=4 * self.LOOKING * self.stages,
             told=self.AHEAD * self.told,
         )
 
     @property
-    def noted(self) -> int:
+    def row_record_bytes(self) -> int:
         """Bytes of a warp's 16 row records."""
         return 16 * ROW
 
     @property
-    def fitting(self) -> int:
-        """Largest head dimension of values whose running totals over splits fit shared memory."""
-        return ALONE_MAX if self.consumers == 1 else TOTALS_MAX * 8 // self.warps
+    def totals_width_max(self) -> int:
+        """Largest head dimension of values whose running totals over splits fit the kernel's shared
+        memory.
+        """
+        return ONE_WARPGROUP_TOTALS_MAX if self.consumers == 1 else TOTALS_MAX * 8 // self.warps
 
     @property
     def kept(self) -> bool:
-        """Whether running totals over splits are in global, not in shared memory."""
-        return self.part == "whole" and self.width > self.fitting
+        """Whether running totals over splits are kept in global memory, not in shared memory."""
+        return self.part == "whole" and self.width > self.totals_width_max
 
     @property
     def out(self) -> int:
@@ -708,12 +716,14 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def room(self) -> int:
-        """Shared memory of a warp, in bytes: first for its running totals, then for its results."""
+        """Shared memory of a warp, in bytes, for its running totals, later reused for its
+        results.
+        """
         return 16 * self.out * 4 if self.part == "whole" else 0
 
     @property
     def stages(self) -> int:
-        held = self.tiles[0].bytes + self.warps * (self.room + self.noted)
+        held = self.tiles[0].bytes + self.warps * (self.room + self.row_record_bytes)
         held += (24 + 4 * self.LOOKING) * STAGES_MAX + self.AHEAD * (16 + self.told)
         return min(STAGES_MAX, ((self.shared_kib << 10) - held) // self.stage)
 
@@ -724,7 +734,7 @@ class HopperSpec(Brought, AttentionSpec):
     @property
     def told(self) -> int:
         """Bytes of a tile record in the queue from producer to consumers."""
-        whole, each = TOLD
+        whole, each = TILE_RECORD_BYTES
         return whole + each * self.consumers
 
     @property
@@ -744,14 +754,14 @@ class HopperSpec(Brought, AttentionSpec):
 
     @property
     def pages(self) -> Expr:
-        """Predicate on the page size: this kernel takes keys without pages."""
+        """Predicate on the page size: this kernel supports only keys that are not paged."""
         return PAGED.eq(0)
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
         if self.part == "split":
             return super().scratch
-        several = (WIDTH > self.fitting) & (SPLITS > 1)
+        several = (WIDTH > self.totals_width_max) & (SPLITS > 1)
         of_sm = self.slots * self.rows * 4
         return MappingProxyType({"kept": select(several, SMS * of_sm * WIDTH, 0)})
 
@@ -774,7 +784,7 @@ class HopperSpec(Brought, AttentionSpec):
 
     @staticmethod
     def key_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
-        """Returns the tensor map of keys or values."""
+        """Returns the tensor map of keys ("k") or of values ("v")."""
         return keys_map(name, box, swizzle)
 
 
@@ -815,7 +825,7 @@ class MaskedSpec(HopperSpec):
 
     @property
     def bits(self) -> int:
-        """Blocks of keys in a chunk of the map: one bit each."""
+        """Key blocks in a chunk of the mask's bit map: one bit each."""
         return maps.CHUNK // self.block
 
     @property
@@ -832,4 +842,4 @@ class MaskedSpec(HopperSpec):
 
     @property
     def abi(self) -> Abi:
-        return reading_maps(super().abi)
+        return with_mask_map(super().abi)

@@ -10,30 +10,32 @@ from typing import ClassVar
 
 from ptxgen.expr import Expr, all_of
 from ptxgen.numerics.attention import HEAD_MAX, SPLIT
-from ptxgen.spec.attention import DEPTH, KEYS, SPLITS, STEP, WIDTH, AttentionSpec, laid_out
+from ptxgen.spec.attention import DEPTH, KEYS, SPLITS, STEP, WIDTH, AttentionSpec, area_offsets
 from ptxgen.spec.base import ARCHITECTURES, WARP, check
 
 RING_MAX = 6
-"""Most stages of the ring."""
+"""Most stages of the ring of keys and values."""
 LOADERS = 4
-"""Producer warps of a CTA that has an SM to itself."""
+"""Producer warps of a CTA that does not share an SM."""
 KEYS_MAX = 128
-"""Most keys of a tile with 16 keys a warp; larger CTAs have 8 a warp."""
+"""Most keys of a tile at 16 keys a warp; in larger CTAs a warp has 8."""
 TILE_MAX = 52 << 10
 """Most bytes of a tile with 16 keys a warp."""
 WIDE_MAX = 1 << 10
 """Largest product of head dimension and warps at which two CTAs share an SM."""
-ALONE = 16
-"""Warps of a CTA that has an SM to itself."""
-ALONE_MAX = 128
-"""Largest head dimension whose accumulators fit the registers of CTAs of :data:`ALONE` warps."""
-OF_WARP = 16, 32
-"""Keys whose scores a warp of a cluster may compute."""
-FITS = {4: 128, 8: HEAD_MAX}
-"""Largest head dimension whose keys and values fit shared memory, by the CTAs of a cluster."""
-HELD = {8: HEAD_MAX, 16: 192}
-"""Largest head dimension whose keys and values fit shared memory with 16 keys a warp, by the warps
-of a CTA."""
+LARGE_CTA_WARPS = 16
+"""Warps of a CTA that does not share an SM."""
+LARGE_CTA_WIDTH_MAX = 128
+"""Largest head dimension whose accumulators fit the registers of CTAs of :data:`LARGE_CTA_WARPS`
+warps."""
+WARP_KEYS = 16, 32
+"""Legal numbers of keys whose scores one warp of a cluster computes."""
+CLUSTER_WIDTH_MAX = {4: 128, 8: HEAD_MAX}
+"""Largest head dimension whose keys and values fit shared memory, by the number of CTAs of a
+cluster."""
+CTA_WIDTH_MAX = {8: HEAD_MAX, 16: 192}
+"""Largest head dimension whose keys and values fit shared memory with 16 keys a warp, by the number
+of warps of a CTA."""
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,17 @@ class DecodeSpec(AttentionSpec):
     # -- tiles and shared memory ------------------------------------------------------------
     @property
     def wide(self) -> int:
-        """Larger padded head dimension: keys and values take turns in the ring's stages."""
+        """Larger of the two padded head dimensions: keys and values share the stages of the
+        ring.
+        """
         return max(self.depth, self.width)
 
     @property
     def wide_max(self) -> int:
         """Largest head dimension that the kernel supports; ``requires`` excludes wider ones."""
-        return HEAD_MAX if self.part == "join" or self.warps < ALONE else ALONE_MAX
+        return (
+            HEAD_MAX if self.part == "join" or self.warps < LARGE_CTA_WARPS else LARGE_CTA_WIDTH_MAX
+        )
 
     @property
     def loaders(self) -> int:
@@ -99,7 +105,7 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def keys(self) -> int:
-        """Keys of a tile per warp."""
+        """Keys of a tile for each warp, 16 or 8."""
         fits = 16 * self.warps <= KEYS_MAX and 16 * self.warps * self.pitch(self.wide) <= TILE_MAX
         return 16 if fits else 8
 
@@ -109,7 +115,7 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def span(self) -> int:
-        """Keys whose weights are computed at a time: 32 a warp, all of one tile."""
+        """Keys whose softmax weights are computed at a time: 32 a warp, all of one tile."""
         return self.warps * WARP
 
     @property
@@ -127,10 +133,10 @@ class DecodeSpec(AttentionSpec):
     @property
     def stages(self) -> int:
         """Stages that fit shared memory, at most :data:`RING_MAX`."""
-        return min(RING_MAX, (self._room - self.at["end"]) // self.stage)
+        return min(RING_MAX, (self._shared_capacity - self.at["end"]) // self.stage)
 
     @property
-    def _room(self) -> int:
+    def _shared_capacity(self) -> int:
         """Bytes of shared memory that a CTA may use: half of the SM's if two CTAs share it."""
         most = self.shared_kib << 10
         return min(most, ARCHITECTURES["sm_90"].shared_for(2)) if self.shares else most
@@ -140,7 +146,7 @@ class DecodeSpec(AttentionSpec):
         """Whether two CTAs share an SM: wide heads leave too few registers, and two stages must fit
         half of the shared memory.
         """
-        few = self.warps < ALONE and self.wide * self.warps <= WIDE_MAX
+        few = self.warps < LARGE_CTA_WARPS and self.wide * self.warps <= WIDE_MAX
         half = ARCHITECTURES["sm_90"].shared_for(2)
         return few and half - self.at["end"] >= 2 * self.stage
 
@@ -150,7 +156,7 @@ class DecodeSpec(AttentionSpec):
         one a row and block; each warp's row maxima; row sums of the weights; two mbarriers a stage.
         The ring begins at ``end``.
         """
-        return laid_out(
+        return area_offsets(
             queries=self.rows * self.pitch(self.wide),
             rounded=self.rows * self.pitch(self.span),
             weights=self.rows * self.weights_pitch,
@@ -162,7 +168,7 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def maxima_pitch(self) -> int:
-        """f32 elements of a row of maxima, padded so that 8 rows use different banks."""
+        """f32 elements in a row of maxima, padded so that 8 rows use different banks."""
         return self.warps + 4
 
     @property
@@ -181,7 +187,7 @@ class DecodeSpec(AttentionSpec):
 @dataclass(frozen=True)
 class ClusterSpec(DecodeSpec):
     """A decode kernel in which a cluster of ``cluster`` CTAs shares 16 rows and one split of the
-    keys. "whole" serves problems of a single split. Each CTA computes the scores of some keys and
+    keys. "whole" supports problems of a single split. Each CTA computes the scores of some keys and
     the sums of some columns of values. All loads are in flight at once: there is no ring.
     """
 
@@ -201,8 +207,8 @@ class ClusterSpec(DecodeSpec):
     def __post_init__(self) -> None:
         self.check_form()
         name = type(self).__name__
-        self.check_choices(tier=("tc",), cluster=[*FITS])
-        check(self.unit in OF_WARP, name, "keys of a warp", self.unit, OF_WARP)
+        self.check_choices(tier=("tc",), cluster=[*CLUSTER_WIDTH_MAX])
+        check(self.unit in WARP_KEYS, name, "keys of a warp", self.unit, WARP_KEYS)
         groups = self.columns // STEP
         check(groups < self.warps, name, "groups of columns", groups, f"< {self.warps}")
         self.check_memory()
@@ -218,7 +224,7 @@ class ClusterSpec(DecodeSpec):
 
     @property
     def unit(self) -> int:
-        """Keys whose scores one warp computes."""
+        """Keys of a split whose scores one warp computes."""
         return SPLIT // (self.cluster * self.warps)
 
     @property
@@ -228,7 +234,7 @@ class ClusterSpec(DecodeSpec):
 
     @property
     def units(self) -> int:
-        """Warps of a cluster; each computes the scores of one unit of a split's keys."""
+        """Warps in a cluster; each computes the scores of one unit of a split's keys."""
         return self.cluster * self.warps
 
     @property
@@ -237,7 +243,7 @@ class ClusterSpec(DecodeSpec):
         sums of the weights; mbarriers that signal the other CTAs' maxima and weights; addresses of
         paged keys; f32 weights of this CTA's rows for all keys; each warp's keys; values.
         """
-        return laid_out(
+        return area_offsets(
             queries=self.rows * self.pitch(self.wide),
             rounded=SPLIT * self.rows * self.itemsize,
             maxima=self.rows * self.units * 4,
@@ -265,7 +271,7 @@ class ClusterSpec(DecodeSpec):
 
     @property
     def wide_max(self) -> int:
-        return FITS[self.cluster]
+        return CLUSTER_WIDTH_MAX[self.cluster]
 
     @property
     def requires(self) -> Expr:
@@ -280,7 +286,9 @@ class ClusterSpec(DecodeSpec):
 
 @dataclass(frozen=True)
 class FewSpec(DecodeSpec):
-    """A decode kernel for short key sequences: a CTA has 16 rows and all keys, 16 a warp."""
+    """A decode kernel for short key sequences: a CTA computes 16 rows with all keys, 16 keys a
+    warp.
+    """
 
     warps: int = 8
     shared_kib: int = 227
@@ -329,7 +337,7 @@ class FewSpec(DecodeSpec):
         later f32 weights; values.
         """
         keys = self.capacity * self.pitch(self.depth)
-        return laid_out(
+        return area_offsets(
             queries=self.rows * self.pitch(self.depth),
             rounded=self.rows * self.pitch(self.capacity),
             maxima=self.rows * self.warps * 4,
@@ -344,7 +352,7 @@ class FewSpec(DecodeSpec):
     # -- predicates and bounds --------------------------------------------------------------
     @property
     def wide_max(self) -> int:
-        return HELD[self.warps]
+        return CTA_WIDTH_MAX[self.warps]
 
     @property
     def requires(self) -> Expr:

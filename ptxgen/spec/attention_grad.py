@@ -41,21 +41,21 @@ from ptxgen.spec.attention import (
     HEADS,
     LENGTHS,
     LISTED,
-    OF_LOGITS,
+    LOGIT_POINTERS,
     PANEL,
     ROWS,
     ROWS_MAX,
     WIDE_MAX,
     WIDTH,
-    Attends,
-    Brought,
+    AttentionBaseSpec,
+    WarpSpecialisedSpec,
+    area_offsets,
     context,
     keys_map,
-    laid_out,
-    reading_maps,
     strides,
     tiles,
     tokens_map,
+    with_mask_map,
 )
 from ptxgen.spec.base import (
     GRID_MAX,
@@ -69,7 +69,7 @@ from ptxgen.spec.wgmma import Instruction, Operand
 PAST, PLAIN, GROUP = var("PAST"), var("PLAIN"), var("GROUP")
 MAPS = maps.MAPS
 TILE_MIN = 16
-"""Rows or keys of the smallest tile of a CTA."""
+"""Fewest rows or keys of a CTA's tile."""
 SPACE = Space(
     "attention_grad",
     (
@@ -91,10 +91,11 @@ TILES_MAX = 4096
 THREE_MAX = 96
 """Largest head dimension of kernels with three consumer warpgroups."""
 SUMS = 8
-"""Flag: store each part's sums over its heads in f32, one part after the other."""
+"""Bit of ``flags``: store f32 sums over the heads of each part, instead of gradients."""
 REGISTERS = {"dkdv": (160, 144)}
 REGISTERS_ELSE = 144, 144
-"""Accumulators and scores that a lane can hold without spills: (plain logits, rounded logits)."""
+"""Most accumulators and scores that a lane holds without spills: (plain, rounded logits);
+``REGISTERS``: exceptions."""
 SIZES = (
     *("seqs", "heads", "group", "part", "queries", "keys", "total_k", "head", "head_v"),
     *("flags", "window"),
@@ -103,7 +104,7 @@ SIZES = (
 
 
 @dataclass(frozen=True)
-class AttentionGradSpec(Attends):
+class AttentionGradSpec(AttentionBaseSpec):
     """A kernel of attention's gradients by mma.sync or FMA. Each of ``warps`` warps holds 16 rows
     of queries and streams all keys ("dq"), or holds 16 keys and streams all queries ("dkdv", "dk",
     "dv"). ``shared_kib``: KiB of shared memory that a CTA may have.
@@ -125,7 +126,7 @@ class AttentionGradSpec(Attends):
     SUMS: ClassVar[int] = SUMS
     STAGES: ClassVar[int] = 2
     meanings: ClassVar[Mapping[str, str]] = {
-        **Attends.meanings,
+        **AttentionBaseSpec.meanings,
         "warps": "warps of a CTA, of 16 query rows or keys each",
         "part": "gradients that the kernel computes",
     }
@@ -141,30 +142,30 @@ class AttentionGradSpec(Attends):
 
     # -- tiles and shared memory ------------------------------------------------------------
     def _stage(self, tile: int) -> int:
-        return tile * (self.pitch(self.depth) + self.pitch(self.width) + 4 * self._words)
+        return tile * (self.pitch(self.depth) + self.pitch(self.width) + 4 * self._floats_per_row)
 
     @property
-    def _words(self) -> int:
+    def _floats_per_row(self) -> int:
         """f32 values that stream with each row: its logsumexp and delta."""
         return {"dq": 0, "dv": 1}.get(self.part, 2)
 
-    def _held(self, tile: int) -> tuple[int, int]:
-        """Shared memory, in bytes, of the operands that a CTA holds, and of the weights."""
+    def _resident_bytes(self, tile: int) -> tuple[int, int]:
+        """Returns the shared memory, in bytes, of the operands that a CTA keeps, and of the softmax
+        weights.
+        """
         each = self.pitch(self.depth) + (0 if self.part == "dv" else self.pitch(self.width))
         return self.rows * each, 0 if self.tier == "tc" else self.rows * tile * 4
 
     @property
     def tile(self) -> int:
-        """Keys or rows of a stage: the largest tile that fits registers and shared memory; 0 if
-        none does.
-        """
+        """Keys or rows in a stage: the most that fit registers and shared memory; 0 if none do."""
         sums = sum(
             width
             for part, width in (("dq", self.depth), ("dk", self.depth), ("dv", self.width))
             if part in self.part
         )
         for tile in (64, 32, 16, 8)[: 3 if self.tier == "tc" else 4]:
-            taken = sum(self._held(tile)) + self.STAGES * self._stage(tile)
+            taken = sum(self._resident_bytes(tile)) + self.STAGES * self._stage(tile)
             fits = taken <= self.shared_kib << 10
             most = REGISTERS.get(self.part, REGISTERS_ELSE)[self.rounds_scores]
             if fits and sums // 2 + tile <= most:
@@ -186,8 +187,8 @@ class AttentionGradSpec(Attends):
         """Byte offsets in shared memory: the operands that the CTA holds, weights (f32 only), the
         ring.
         """
-        held, weights = self._held(self.tile)
-        return laid_out(held=held, weights=weights, ring=self.STAGES * self.stage)
+        held, weights = self._resident_bytes(self.tile)
+        return area_offsets(held=held, weights=weights, ring=self.STAGES * self.stage)
 
     @property
     def shared_bytes(self) -> int:
@@ -200,14 +201,14 @@ class AttentionGradSpec(Attends):
 
     @property
     def widths(self) -> Expr:
-        """Multiply-adds for one row and one key: the scores, their gradients (not for dv), and each
+        """Multiply-adds for one row and one key: scores, their gradients (not for dv), and each
         result.
         """
         found = {"dq": DEPTH * 2 + WIDTH, "dk": DEPTH * 2 + WIDTH, "dv": DEPTH + WIDTH}
         return found.get(self.part, (DEPTH + WIDTH) * 2)
 
     def roofline(self, dtype: Hashable) -> Roofline:
-        return Roofline(self.against(PAST), self.multiplier)
+        return Roofline(self.multiply_adds(PAST), self.multiplier)
 
     @property
     def requires(self) -> Expr:
@@ -231,23 +232,23 @@ class AttentionGradSpec(Attends):
         operands += ("o",) if self.part == "dq" else ()
         over_rows = self.part != "dq"
         numbers = ("lse",) if self.part == "dv" else ("lse", "delta")
-        made = ("dk", "dv") if self.part == "dkdv" else (self.part,)
+        results = ("dk", "dv") if self.part == "dkdv" else (self.part,)
         logits = self.part == "dq" and self.rounds_scores
         reads = (
             *(ptr(n, f"const {element}*") for n in operands),
             *(ptr(n, "const float*") for n in numbers if over_rows or n == "lse"),
-            *OF_LOGITS,
+            *LOGIT_POINTERS,
         )
-        writes = tuple(ptr(n, "void*" if over_rows else f"{element}*") for n in made)
+        writes = tuple(ptr(n, "void*" if over_rows else f"{element}*") for n in results)
         if not over_rows:
             writes += (ptr("delta", "float*"),)
         if logits:
             writes += (ptr("dlogits", "float*", optional=True),)
         taken = (
-            *strides((*operands, *numbers, *made), "batch", "head", "row"),
+            *strides((*operands, *numbers, *results), "batch", "head", "row"),
             *strides(("bias", "mask"), "batch", "head", "row", "key"),
             *(strides(("dlogits",), "batch", "head", "row") if logits else ()),
-            *(strides(made, "part") if over_rows else ()),
+            *(strides(results, "part") if over_rows else ()),
         )
         words = tuple(Param(n, "u32") for n in SIZES if over_rows or n != "part")
         factors = tuple(Param(n, "f32") for n in ("factor", "inner", "outer", "scale"))
@@ -255,7 +256,7 @@ class AttentionGradSpec(Attends):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """Names that the template reads besides ``spec``."""
+        """Variables that the template reads besides ``spec``, by name."""
         return context(self.rounds_scores)
 
     @property
@@ -272,7 +273,7 @@ def _rows_map(x: Operand) -> Param:
 
 
 @dataclass(frozen=True)
-class HopperGradSpec(Brought, AttentionGradSpec):
+class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
     """A gradient kernel by wgmma and TMA: each warpgroup holds 64 rows (or keys), and a producer
     streams the keys (or rows).
     """
@@ -288,7 +289,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
     parts: ClassVar[tuple[str, ...]] = PARTS
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionGradSpec.meanings,
-        **Brought.meanings,
+        **WarpSpecialisedSpec.meanings,
     }
 
     def __post_init__(self) -> None:
@@ -324,8 +325,8 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def each(self) -> tuple[Self, ...]:
-        """Kinds of CTAs in one launch. Where the accumulators of both dk and dv exceed the
-        registers, half of the CTAs compute each.
+        """Specs of the kinds of CTAs in one launch. Where the accumulators of both dk and dv exceed
+        the registers, half of the CTAs compute each.
         """
         if self.part != "dkdv" or self.head_dim + self.head_dim_v <= sum(LISTED):
             return (self,)
@@ -354,7 +355,9 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def streamed(self) -> tuple[Operand, Operand]:
-        """Operand tiles that stream through the ring, as the products for scores read them."""
+        """Operand tiles that stream through the ring, in the layout that the products for scores
+        read.
+        """
         return self._pair(("k", "v") if self.part == "dq" else ("q", "dout"), self.tile)
 
     def _pair(self, names: tuple[str, str], outer: int) -> tuple[Operand, Operand]:
@@ -363,8 +366,8 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def summed(self) -> tuple[Operand, Operand]:
-        """Operand tiles that stream through the ring, as the accumulating products read them
-        (transposed).
+        """Operand tiles that stream through the ring, in the transposed layout that the
+        accumulating products read.
         """
         x, y = self.streamed
         widths = (x, self.depth), (y, self.width)
@@ -387,12 +390,12 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def scores(self) -> Instruction:
-        """wgmma instruction of the scores."""
+        """wgmma instruction that computes the scores."""
         return Instruction(self.tile, self.dtype, self.fixed)
 
     @property
     def sums(self) -> tuple[Instruction, ...]:
-        """wgmma instructions that accumulate results: dq or dk, then dv."""
+        """Forms of the wgmma instructions that accumulate results: dq or dk, then dv."""
         each = (self.head_dim, self.part != "dv"), (self.head_dim_v, "dv" in self.part)
         return tuple(Instruction(n, self.dtype, True, (False, True)) for n, of in each if of)
 
@@ -405,26 +408,26 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         return max(x, y) if self.part == "dq" else x + y
 
     @property
-    def held_bytes(self) -> int:
+    def resident_bytes(self) -> int:
         """Shared memory of the operands that a CTA keeps, in bytes."""
         return sum(t.bytes for t in self.held)
 
     @property
     def known(self) -> int:
-        """Bytes of the records of a stage's rows: two f32 and the visible keys of each, and 128 for
-        all.
+        """Bytes of the records of a stage's rows: logsumexp, delta and visible keys of each, and
+        128 for all.
         """
         return 0 if self.part == "dq" else 4 * (2 + self.seen_words) * self.tile + 128
 
     @property
     def seen_words(self) -> int:
-        """Words of a row's range of visible keys: the first, and their number."""
+        """32-bit words that describe a row's visible keys: the first key, and their number."""
         return 2
 
     @property
-    def _room(self) -> int:
-        """Shared memory that is left for the rings, in bytes."""
-        return (self.shared_kib << 10) - self.held_bytes - 320 - self.map_bytes
+    def _ring_capacity(self) -> int:
+        """Shared memory, in bytes, that remains for the rings."""
+        return (self.shared_kib << 10) - self.resident_bytes - 320 - self.map_bytes
 
     @property
     def stages(self) -> int:
@@ -433,13 +436,13 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         most = 10 if self.consumers > 1 else 5
         if self.part != "dq":
             most = 3 if self.fixed else 4
-        return min(most, self._room // each)
+        return min(most, self._ring_capacity // each)
 
     @property
     def prefetch(self) -> int:
-        """Further stages of the ring of queries, which live longer than output gradients."""
+        """Extra stages of the ring of queries, which are read longer than output gradients."""
         queries = self.streamed[0].bytes + self.known + 16
-        room = self._room - self.stages * (self.stage + self.known + 32)
+        room = self._ring_capacity - self.stages * (self.stage + self.known + 32)
         return int(self.part == "dk" and self.stages == 1 and room >= queries)
 
     @property
@@ -449,8 +452,8 @@ class HopperGradSpec(Brought, AttentionGradSpec):
         two a stage and one for the kept operands; visibility bits of a mask's map, one pair a tile.
         """
         rings = 1 if self.part == "dq" else 2
-        return laid_out(
-            held=self.held_bytes,
+        return area_offsets(
+            held=self.resident_bytes,
             ring=self.stages * self.stage + self.prefetch * self.streamed[0].bytes,
             known=(self.stages + self.prefetch) * self.known,
             votes=self.warps * 2 * 4,
@@ -462,7 +465,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def map_bytes(self) -> int:
-        """Shared memory for bits of the mask's map, in bytes."""
+        """Shared memory for bits of a mask's bit map, in bytes."""
         return 0
 
     @property
@@ -493,7 +496,7 @@ class HopperGradSpec(Brought, AttentionGradSpec):
 
     @property
     def masks(self) -> Expr:
-        """Predicate on the mask: this kernel takes none."""
+        """Predicate on the mask: this kernel supports none."""
         return MAPS.eq(0)
 
     @property
@@ -524,19 +527,19 @@ class MaskedGradSpec(HopperGradSpec):
 
     @property
     def seen_words(self) -> int:
-        """Words of a row's visibility bits."""
+        """32-bit words of a row's visibility bits."""
         return self.rows // maps.GROUPED
 
     @property
     def map_bytes(self) -> int:
-        """Bytes of the map's part: in "dq" two words a chunk and a spare pair; else two bits a tile
-        of rows.
+        """Bytes of the mask's map in shared memory: in "dq" two words a chunk and a spare pair;
+        else two bits a tile of rows.
         """
         return 8 * (maps.CHUNKS_MAX + 1) if self.part == "dq" else TILES_MAX // 4
 
     @property
     def keys(self) -> Expr:
-        """Keys of a sequence: the streamed side in "dq", else the held one."""
+        """Keys of a sequence, as a variable: the streamed side in "dq", else the held one."""
         return PAST if self.part == "dq" else ROWS
 
     @property
@@ -550,4 +553,4 @@ class MaskedGradSpec(HopperGradSpec):
 
     @property
     def abi(self) -> Abi:
-        return reading_maps(super().abi)
+        return with_mask_map(super().abi)

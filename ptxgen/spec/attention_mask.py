@@ -1,4 +1,4 @@
-"""Bit maps of boolean masks: the keys that each query sees, and summaries of blocks of them.
+"""Bit maps of boolean attention masks: a bit for each query and key, and summaries of blocks.
 
 =========  =======================================================================================
 ``MAPS``   blocks of :data:`QUERIES` queries over all distinct masks: dimensions of the mask that
@@ -27,13 +27,13 @@ from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, KernelSpec
 
 MAPS, KEYS = var("MAPS"), var("KEYS")
 QUERIES = 32
-"""Queries of a block of the map."""
+"""Queries of a block of the bit map, which share summaries."""
 GROUPED = 32
-"""Keys of a group: one 32-bit word of a row of bits, or one bit of a block's two words."""
+"""Keys of a group: a query's row has a 32-bit word for them, a block's summaries one bit each."""
 CHUNK = GROUPED * 32
-"""Keys of a chunk: 32 groups, one bit each in a word."""
+"""Keys of a chunk: 32 groups, one bit each in a summary word."""
 CHUNKS_MAX = 64
-"""Most chunks of a sequence that attention's kernels can read."""
+"""Most chunks of a sequence that attention kernels can read."""
 
 
 def chunks(keys: Expr) -> Expr:
@@ -42,22 +42,22 @@ def chunks(keys: Expr) -> Expr:
 
 
 def scratch(keys: Expr) -> dict[str, Expr]:
-    """Returns the bytes of the map's two arrays, by the names of their pointer parameters."""
+    """Returns the bytes of the bit map and of its summaries, by pointer parameter."""
     blocks = MAPS * chunks(keys)
     return {"mask_bits": blocks * (QUERIES * CHUNK // 8), "mask_blocks": blocks * 8}
 
 
 def required(keys: Expr) -> Expr:
-    """Returns the predicate for a map of ``keys`` keys that attention's kernels can read."""
+    """Returns the predicate that attention kernels can read a bit map of ``keys`` keys."""
     size = scratch(keys)["mask_bits"]
     return all_of((MAPS >= 1, keys <= CHUNK * CHUNKS_MAX, size <= SCRATCH_MAX))
 
 
 @dataclass(frozen=True)
 class MaskSpec(KernelSpec):
-    """A kernel that packs a boolean mask of attention to bits, and says of each block of keys
-    whether a query sees some or all. A CTA has a block of queries and a chunk of keys, a warp some
-    rows, a lane a word of 32 keys of each.
+    """A kernel that packs a boolean attention mask to bits, and stores for each group of 32 keys
+    whether queries of a block see some key, and whether all see all. A CTA packs a block of queries
+    and a chunk of keys, a warp some rows, a lane a word of 32 keys of each.
     """
 
     warps: int = 8

@@ -1,4 +1,4 @@
-"""Base of all kernel specs, architectures and limits."""
+"""Base of the kernel specs; limits of CUDA and of GPU architectures."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ GRID_MAX = (1 << 31) - 1
 """Largest grid.x (CUDA programming guide, compute capabilities)."""
 GRID_LIMIT = GRID_MAX, 65535, 65535
 BLOCK_LIMIT = 1024, 1024, 64
+"""Largest sizes of a CTA; ``GRID_LIMIT``: of a grid (the same CUDA table)."""
 THREADS_MAX = 1024
-"""Largest sizes of a grid and of a block, and most threads of a block (the same CUDA table)."""
+"""Most threads of a CTA (the same CUDA table)."""
 WORKSPACE_MAX = 1 << 28
-"""Most bytes of partial sums in a route's workspace."""
+"""Most bytes of partial sums in a route's split-K workspace."""
 SCRATCH_MAX = 1 << 30
 """Most bytes of any scratch array of a route, such as a copy of an operand."""
 INDEX_MAX = (1 << 32) - 1
 """Largest value of the kernels' 32-bit index arithmetic (unsigned)."""
 WARP = 32
 WARPGROUP = 4 * WARP
-"""Threads of a warpgroup, which issues wgmma together (PTX ISA)."""
+"""Threads of a warpgroup, which issue wgmma together (PTX ISA)."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Limits of an architecture.
+    """A GPU architecture and its limits: shared memory, registers, threads.
 
     Sources: CUDA programming guide, technical specifications per compute capability; for
     architectures newer than sm_90 also NVIDIA's CCCL, ``cuda/__device/arch_traits.h``.
@@ -56,8 +57,8 @@ class Architecture:
 
     @property
     def target(self) -> str:
-        """Target of the compiler: "sm_90a" for sm_90, whose wgmma needs the suffix; else the name
-        itself.
+        """Compiler target of the architecture: its name, but "sm_90a" for sm_90, whose wgmma needs
+        the suffix.
         """
         return f"{self.name}a" if self.compute == 90 else self.name
 
@@ -88,17 +89,16 @@ ARCHITECTURES = {
 PTX_TARGETS = {"sm_70": "6.0", "sm_75": "6.3"} | {
     target: a.isa for a in ARCHITECTURES.values() for target in (a.name, a.target)
 }
-"""Targets that kernels written in PTX are emitted for, oldest first, each with the PTX ISA that it
-needs."""
+"""PTX ISA that each compiler target of kernels in PTX needs, oldest target first."""
 
 
 def standing_for(compute: tuple[int, int], shared: int) -> Architecture | None:
-    """Returns the architecture whose kernels a device runs: its own, or an older one of its
-    generation.
+    """Returns the architecture whose kernels a device runs: its own, or an older one with the same
+    major compute capability.
 
     ``compute``: the device's compute capability; ``shared``: the most shared memory of a CTA there,
-    in bytes. None if no kernel here is known to run on it: other generations may lack instructions,
-    and their tensor cores may return other bits.
+    in bytes. None if no kernel is known to run on it: other generations may lack instructions, and
+    their tensor cores may return other bits.
     """
     major, minor = compute
     fitting = (
@@ -110,8 +110,8 @@ def standing_for(compute: tuple[int, int], shared: int) -> Architecture | None:
 
 
 def architecture_named(name: str) -> Architecture:
-    """Returns the architecture named, for example, "sm_90" or "sm_90a". OptionError lists those
-    known.
+    """Returns the architecture called ``name`` ("sm_90", "sm_90a"); raises OptionError, with all
+    known names, for any other.
     """
     for found in ARCHITECTURES.values():
         if name_text("arch", name) in (found.name, found.target):
@@ -122,7 +122,7 @@ def architecture_named(name: str) -> Architecture:
 
 
 def check(holds: bool, name: str, what: str, left: object, right: object) -> None:
-    """Raises SpecError, with both sides of the failed invariant, unless it ``holds``."""
+    """Raises SpecError with the message "name: what: left vs right" unless ``holds``."""
     if not holds:
         raise SpecError(f"{name}: {what}: {left} vs {right}")
 
@@ -142,39 +142,40 @@ class Expect:
 
 @dataclass(frozen=True)
 class KernelSpec(ABC):
-    """Base of kernel specs: the members that every generated kernel has."""
+    """Base of the kernel specs: frozen dataclasses whose fields fix the source of one kernel."""
 
     family: ClassVar[str]
     template: ClassVar[str]  # file name
     folder: ClassVar[Path | None] = None
-    """Folder of the template, if it is not in the package."""
+    """Folder of the template if it is not in the package, else None."""
     ptx_since: ClassVar[str] = ""
-    """Oldest of PTX_TARGETS that takes the template, if that is PTX (``*.ptx.j2``)."""
+    """Oldest compiler target, a key of PTX_TARGETS, of a template in PTX (``*.ptx.j2``)."""
     legible: ClassVar[bool] = True
-    """Whether the PTX is kept as text for reviewers; texts of ten thousand lines are not."""
+    """Whether goldens keep the kernel's PTX as text, for reviewers; not if it has ten thousand
+    lines."""
     prepares: ClassVar[bool] = False
-    """Whether the kernel only prepares operands for the kernels after it; a route is then named for
-    one of these."""
+    """Whether the kernel only prepares operands for later kernels of a route, which is then named
+    for one of those."""
     meanings: ClassVar[Mapping[str, str]] = {
         "contract": "numeric contract, which fixes the bits of the result",
         "dtype": "dtype of the operands",
         "min_arch": "oldest architecture that runs the kernel",
     }
-    """Descriptions of the fields, for people."""
+    """Descriptions of the fields, for the ``ptxgen`` command."""
 
     def check_counts(self, *fields: str) -> None:
-        """Raises SpecError if one of ``fields`` is less than 1."""
+        """Raises SpecError if one of the named ``fields`` is less than 1."""
         for what in fields:
             check(getattr(self, what) >= 1, type(self).__name__, what, getattr(self, what), ">= 1")
 
     def check_choices(self, **legal: Collection[object]) -> None:
-        """Raises SpecError if a field's value is not among its ``legal`` ones."""
-        for what, those in legal.items():
+        """Raises SpecError if the value of a field is not among its ``legal`` values."""
+        for what, values in legal.items():
             found = getattr(self, what)
-            check(found in those, type(self).__name__, what, found, those)
+            check(found in values, type(self).__name__, what, found, values)
 
     def check_divides(self, what: str, unit: int, extent: int) -> None:
-        """Raises SpecError if ``unit`` does not divide ``extent``."""
+        """Raises SpecError, with the text ``what``, if ``unit`` does not divide ``extent``."""
         check(extent % unit == 0, self.name, what, unit, extent)
 
     def check_threads(self) -> None:
@@ -182,9 +183,9 @@ class KernelSpec(ABC):
         most = ARCHITECTURES[self.min_arch].threads_per_cta
         check(self.threads <= most, self.name, "threads", self.threads, most)
 
-    def check_room(self, registers: int, what: str, ctas: int) -> None:
-        """Raises SpecError if the kernel exceeds ``min_arch``: its threads, its shared memory, or
-        the registers of a thread while ``ctas`` CTAs share an SM. ``registers``: those a thread
+    def check_resources(self, registers: int, what: str, ctas: int) -> None:
+        """Raises SpecError if the kernel exceeds a limit of ``min_arch``: threads, shared memory,
+        or registers of a thread with ``ctas`` CTAs on an SM. ``registers``: registers that a thread
         needs; ``what``: their use, for the message.
         """
         self.check_threads()
@@ -197,7 +198,7 @@ class KernelSpec(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """Name for people: dtype, layout, tile. Several kernels may share it."""
+        """Readable part of the name: dtype, layout, tile. Several kernels may share it."""
 
     @cached_property
     def name(self) -> str:
@@ -217,7 +218,7 @@ class KernelSpec(ABC):
 
     @property
     def tier(self) -> str:
-        """Tier of the contract."""
+        """Tier of the contract, "simt" or "tc" (tensor cores)."""
         return self.contract.tier
 
     @property
@@ -242,20 +243,22 @@ class KernelSpec(ABC):
 
     @property
     def cost(self) -> KernelCost | None:
-        """Work of the kernel, from which its time is predicted; None where routes are taken in
-        order.
+        """Formulas of the kernel's work, from which its time is predicted; None in tables whose
+        routes are tried in order.
         """
         return None
 
     def roofline(self, dtype: Hashable) -> Roofline:
-        """Returns the operations and bytes of a route that is named for this kernel, for problems
-        of a dtype, where routes are taken in order. By default the arrays' bytes alone count.
+        """Returns the operations and bytes of a problem of ``dtype`` for its lower bound of time,
+        of kernels without :attr:`cost`. By default only the bytes of the arrays count.
         """
         return Roofline()
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
-        """Bytes of each scratch array that the kernel reads or writes, by its pointer parameter."""
+        """Bytes of each scratch array that the kernel reads or writes, by the name of its pointer
+        parameter.
+        """
         return MappingProxyType({})
 
     @property
@@ -270,7 +273,7 @@ class KernelSpec(ABC):
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """Names that the template reads besides ``spec``."""
+        """Variables that the template reads besides ``spec``, by name."""
         return MappingProxyType({})
 
     @property
@@ -281,8 +284,8 @@ class KernelSpec(ABC):
         return False
 
     early_loads: ClassVar[int | None] = None
-    """Most bytes of loads of all CTAs for which programmatic dependent launch is used; None: no
-    limit. CTAs that start while others end are spread unevenly over the SMs."""
+    """Most bytes that all CTAs may load for the kernel to be launched with programmatic dependent
+    launch; None: no limit. CTAs that start early are spread unevenly over the SMs."""
 
     @property
     def batched(self) -> bool:
@@ -291,7 +294,7 @@ class KernelSpec(ABC):
 
     @property
     def continues(self) -> bool:
-        """Whether accumulators may begin with the result's old values, instead of adding these at
+        """Whether accumulators may start from the result's old values, instead of adding them at
         the end. All kernels of a table can, or none.
         """
         return False
@@ -299,7 +302,7 @@ class KernelSpec(ABC):
     def launched(
         self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]
     ) -> tuple[int, int, int]:
-        """Returns the grid of a batch whose problems have ``ctas`` CTAs (:attr:`grid`) each.
+        """Returns the launch grid of a batch whose problems have ``ctas`` CTAs (:attr:`grid`) each.
 
         ``environment``: the variables of one problem, and SMS, the SMs of the device.
         """
@@ -328,12 +331,12 @@ class KernelSpec(ABC):
         )
 
     def takes(self, dtype: Hashable) -> bool:
-        """Returns whether :meth:`of` has a kernel for a dtype of its table."""
+        """Returns whether :meth:`of` has a kernel for ``dtype``, a dtype of the route table."""
         return True
 
     def seen(self, dtype: Hashable) -> Hashable:
-        """Returns a table's dtype as this kernel sees it: in products with a quantized weight,
-        kernels that read a dense copy see the dtype of x alone.
+        """Returns the argument of :meth:`of` for a table's ``dtype``: in products with a quantized
+        weight, kernels that read a dense copy depend on the dtype of x alone.
         """
         return dtype.dtype if isinstance(dtype, Quantized) else dtype
 
@@ -345,21 +348,21 @@ class KernelSpec(ABC):
 
     @abstractmethod
     def describe(self) -> tuple[str, ...]:
-        """Returns the header lines of the generated source."""
+        """Returns the comment lines at the top of the generated source."""
 
-    def described(self, *told: str) -> tuple[str, ...]:
-        """Returns header lines: the contract's step, ``told``, the predicate and the grid."""
+    def described(self, *details: str) -> tuple[str, ...]:
+        """Returns header lines: the contract's step, ``details``, the predicate and the grid."""
         step = f"contract {self.contract}: {self.contract.step}"
-        return (step, *told, f"requires {self.requires}", f"grid {self.grid}")
+        return (step, *details, f"requires {self.requires}", f"grid {self.grid}")
 
     @property
     def sizes(self) -> str:
-        """Text that gives the threads and the shared memory of a CTA."""
+        """Header text with the threads and the shared memory of a CTA."""
         return f"{self.threads} threads, {self.shared_bytes} bytes of shared memory"
 
     def canonical(self) -> str:
-        """Returns the canonical serialisation: sorted JSON of the class and of all fields that are
-        not None.
+        """Returns the spec as sorted JSON, for digests: the class, and all fields that are not
+        None.
         """
         given = ((each.name, getattr(self, each.name)) for each in fields(self))
         found: dict[str, Any] = {name: value for name, value in given if value is not None}

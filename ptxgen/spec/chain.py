@@ -1,4 +1,4 @@
-"""The wgmma_chain family: weight gradients on Hopper, accumulated onto the old values of C."""
+"""The wgmma_chain family: weight gradients on Hopper, whose accumulators start from the old C."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ChainSpec(WgmmaSpec):
 
     @property
     def barriers_offset(self) -> int:
-        """Byte offset of the mbarriers in shared memory, behind the ring and a tile of C."""
+        """Byte offset of the mbarriers in shared memory, after the ring and a tile of C."""
         return self.stages * self.stage_bytes + self.pieces * self.piece_bytes
 
     @property

@@ -2,7 +2,7 @@
 
 A column here is a row of the contract: N elements, one in each of N rows of memory. The same
 formula (:mod:`ptxgen.numerics.formula`) thus has the same bits here as in a reduction along rows. A
-thread owns a few columns and adds the lanes of a leaf one after the other.
+thread reduces a few columns and adds the lanes of a leaf one after the other.
 
 =================  ==============================================================
 ``OUTER``          number of matrices
@@ -72,10 +72,10 @@ SPACE = Space(
 )
 PARTS = ("whole", "cluster", "leaves", "join")
 SHARED_MAX = 48 << 10
-"""Static shared memory, in bytes, that a CTA may have without the opt-in attribute."""
+"""Most static shared memory of a CTA, in bytes, without the opt-in attribute."""
 
 FORMULAS: dict[str, Formula] = {}
-"""Formulas that kernels reduce by, each with its dtypes, by the name that is the kernels' dtype."""
+"""Registered formulas of column reductions, by name; a kernel's ``dtype`` is such a name."""
 
 
 def variant(label: str, formula: Formula) -> str:
@@ -96,7 +96,9 @@ def variant(label: str, formula: Formula) -> str:
 
 
 def reductions(formula: Formula) -> list[Node]:
-    """Returns the formula's reduce nodes in the order of their sums in memory: widest first."""
+    """Returns the reduce nodes of ``formula`` in the order of their sums in memory: widest
+    first.
+    """
     found = [n for n in formula.nodes if n.op == "reduce"]
     return sorted(found, key=lambda n: -ITEMSIZE[n.type])
 
@@ -107,7 +109,7 @@ def state(formula: Formula) -> int:
 
 
 def item(formula: Formula) -> int:
-    """Returns the bytes of the widest input element."""
+    """Returns the bytes of the widest input element of ``formula``."""
     return max(ITEMSIZE[i.dtype] for i in formula.inputs if i.kind == "element")
 
 
@@ -124,8 +126,7 @@ class ColumnsSpec(KernelSpec):
     ``cluster`` CTAs adds one leaf and sends its sums to the first), "leaves" (a CTA writes one
     leaf's sums to scratch memory) or "join" (a thread adds the leaves' sums of a column).
     ``warps_per_leaf``: warps that share a leaf's lanes. ``vector_bytes``: bytes of the widest input
-    that a thread loads at a time; the elements in them are its columns. 0: a thread loads one
-    element.
+    that a thread loads at a time, whose elements are its columns. 0: a thread loads one element.
     """
 
     part: str
@@ -190,17 +191,17 @@ class ColumnsSpec(KernelSpec):
 
     @cached_property
     def formula(self) -> Formula:
-        """Formula that the kernel computes."""
+        """Formula that the kernel computes for each column."""
         return FORMULAS[self.dtype]
 
     @property
     def columns(self) -> int:
-        """Neighbouring columns of a thread."""
+        """Neighbouring columns that a thread reduces."""
         return max(self.vector_bytes // item(self.formula), 1)
 
     @property
     def prefetch(self) -> int:
-        """Groups of rows that a thread loads before it adds them, as many as its registers hold."""
+        """Groups of rows that a thread loads before it adds them, as registers allow."""
         held = self.columns * len(reductions(self.formula)) * len(self.elements)
         if self.warps_per_leaf == WARP:  # a warp has few groups of rows
             return 4 if held <= 2 else 1
@@ -208,12 +209,12 @@ class ColumnsSpec(KernelSpec):
 
     @property
     def elements(self) -> list[Any]:
-        """Inputs of kind "element"."""
+        """Formula inputs of kind "element"."""
         return [i for i in self.formula.inputs if i.kind == "element"]
 
     def inputs(self, below: bool) -> list[Any]:
-        """Returns the inputs that the sums read (``below``), or those that the results read besides
-        the sums.
+        """Returns the formula inputs that the sums read (``below``), or those that the results read
+        besides the sums.
         """
         sums = reductions(self.formula)
         if below:
@@ -222,12 +223,12 @@ class ColumnsSpec(KernelSpec):
         return [n.data for n in self._above() if n.op == "input"]
 
     def _above(self) -> list[Node]:
-        """Returns the nodes between the sums and the results."""
+        """Returns the formula nodes between the sums and the results."""
         roots = [o.node for o in self.formula.outputs]
         return ordered(roots, frozenset(reductions(self.formula)))
 
     def addends(self) -> Iterator[str]:
-        """Yields the statements that compute ``e0``, ``e1``, ...: the addends of each sum."""
+        """Yields the C++ statements that compute ``e0``, ``e1``, ...: the addends of each sum."""
         reduces = reductions(self.formula)
         names = self._names(ordered(r.args[0] for r in reduces))
         yield from cuda.statements([r.args[0] for r in reduces], names)
@@ -235,7 +236,7 @@ class ColumnsSpec(KernelSpec):
             yield f"const {cuda.CTYPES[each.type]} e{i} = {names[each.args[0]]};"
 
     def finish(self) -> Iterator[str]:
-        """Yields the statements that store the results, from the sums ``s0``, ``s1``, ..."""
+        """Yields the C++ statements that store the results, from the sums ``s0``, ``s1``, ..."""
         names = self._names(self._above())
         names |= {r: f"s{i}" for i, r in enumerate(reductions(self.formula))}
         yield from cuda.statements([o.node for o in self.formula.outputs], names)
@@ -277,9 +278,9 @@ class ColumnsSpec(KernelSpec):
             for o in self.formula.outputs:
                 pointers.append(ptr(f"out_{o.name}", f"{cuda.STORAGE[o.dtype]}*"))
         elements = [i for i in read.values() if i.kind == "element"]
-        told = [Param(f"{p}_{i.name}", "i64") for i in elements for p in ("ld", "lo")]
+        strides = [Param(f"{p}_{i.name}", "i64") for i in elements for p in ("ld", "lo")]
         sizes = [Param(name, "u32") for name in ("outer", "n", "inner")]
-        return Abi((*pointers, *told, *sizes))
+        return Abi((*pointers, *strides, *sizes))
 
     @property
     def scratch(self) -> Mapping[str, Expr]:
@@ -289,7 +290,7 @@ class ColumnsSpec(KernelSpec):
 
     @property
     def tiles(self) -> Expr:
-        """Column tiles of a matrix; a CTA has one."""
+        """Column tiles of a matrix; a CTA reduces one."""
         tile = WARP * (self.warps // self.warps_per_leaf)
         return (
             ceil_div(INNER * ITEM, self.vector_bytes * tile)

@@ -42,7 +42,7 @@ dimension. M then counts the windows of all phases, and K and TAPS are the large
 Parameters that end in 0 or 1 belong to the first or second remainder of a dimension:
 ``ACROSS_0/1, DOWN_0/1, START_X_0/1, START_Y_0/1, TAPS_X_0/1, TAPS_Y_0/1``; ``TAP_X_0/1, TAP_Y_0/1``
 is the filter's tap that is their first, ``EVERY_X/Y`` the step to the next tap. ``RUN``: vectors of
-8 channels of one tap that lie side by side in a stage; ``CHUNK_0 .. CHUNK_3``: chunk length of each
+8 channels of one tap that are adjacent in a stage; ``CHUNK_0 .. CHUNK_3``: chunk length of each
 phase; ``FIRST_C``: offset of the first phase's results; ``RIGHT_C, BELOW_C``: offsets of the second
 phase's from there, along X and Y (may be negative).
 """
@@ -85,7 +85,7 @@ SIDE_MAX = 1 << 30
 
 @cache
 def space(plan: Plan) -> Space:
-    """Returns the space of convolutions whose reduction is split as ``plan`` says."""
+    """Returns the space of convolutions whose reduction is split by ``plan``."""
     own = (
         ("TAPS", SIZE),
         ("UNIT", UNITS),
@@ -125,7 +125,7 @@ class ConvSpec(WgmmaSpec):
 
     @property
     def filters(self) -> Param:
-        """Tensor map of the filters, which are B."""
+        """Tensor map of the filters, the operand B."""
         item, b = ITEMSIZE[self.dtype], self.b
         found = matrix("b", "NT", b.box, item, b.swizzle, batched=self.batched)
         assert found.box is not None, "a map has a box"
@@ -225,7 +225,9 @@ class ConvSpec(WgmmaSpec):
 
 
 def _pointers(second: str, *, biased: bool = True) -> tuple[Param, ...]:
-    """Returns the pointer parameters: image, ``second`` operand, bias, result, workspace."""
+    """Returns the pointer parameters: image, ``second`` operand, bias if ``biased``, result,
+    workspace.
+    """
     return (
         ptr("x", "const Element*"),
         ptr(second, "const Element*"),
@@ -246,7 +248,7 @@ def _gradient(spec: ConvSpec) -> Param:
 class ConvSumSpec(ConvSpec):
     """A wgrad kernel: A is the result's gradient, B windows of images, which TMA gathers.
 
-    A panel of B has :data:`PANEL` channels of one tap, padded with zeros behind the last channel. A
+    A panel of B has :data:`PANEL` channels of one tap, padded with zeros after the last channel. A
     tile thus has fewer columns than ``bn`` where PANEL does not divide the channels.
     """
 
@@ -274,15 +276,15 @@ class ConvSumSpec(ConvSpec):
         return ceil_div(M, self.bm * self.cluster_m) * ceil_div(PANELS, self.b.panels)
 
     @property
-    def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+    def required_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         columns = "the columns of all panels, and of a tile"
-        return (*super().asked_bounds, (columns, PANELS * PANEL + self.bn, INDEX_MAX))
+        return (*super().required_bounds, (columns, PANELS * PANEL + self.bn, INDEX_MAX))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         band = ("GROUP * tiles_n", ceil_div(PANELS, self.b.panels) * self.raster, INDEX_MAX)
         ends = (("begin + chunk", K + CHUNK, INDEX_MAX),) if self.split == "serial" else ()
-        return (*self.asked_bounds, band, *ends)
+        return (*self.required_bounds, band, *ends)
 
     @cached_property
     def abi(self) -> Abi:
@@ -304,8 +306,8 @@ class ConvGatherSpec(ConvSpec):
     """An implicit-GEMM wgmma kernel whose producer warpgroup gathers windows, 8 channels a thread.
 
     A stage holds ``bk`` k's of any number of taps. ``layout``: NT and NN as in :class:`ConvSpec`;
-    NN also serves several phases (strided dgrad), unless partial sums go to memory; TN is wgrad: A
-    is the result's gradient, B the windows.
+    NN also supports several phases (strided dgrad), unless partial sums go to memory; TN is wgrad:
+    A is the result's gradient, B the windows.
     """
 
     family: ClassVar[str] = "conv_gather"
@@ -333,7 +335,7 @@ class ConvGatherSpec(ConvSpec):
 
     @property
     def by_threads(self) -> bool:
-        """Whether producer threads copy the filters as well, not only the windows."""
+        """Whether producer threads copy the filters as well as the windows."""
         return isinstance(self.load, Gather) and self.load.filters == "threads"
 
     @property
@@ -412,20 +414,20 @@ class ConvGatherSpec(ConvSpec):
         return _gradient(self)
 
     @property
-    def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        found = super().asked_bounds
+    def required_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        found = super().required_bounds
         if not self.schedule.phased:
             return found
         return (
             *found,
-            ("the piece of a round to and fro", self.work + self.at_once * 2, INDEX_MAX),
+            ("the piece of a round to and fro", self.work + self.resident_clusters * 2, INDEX_MAX),
         )
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         band = ("GROUP * tiles_n", ceil_div(N, self.bn) * self.raster, INDEX_MAX)
         rows = ("the rows of the last tile", M + self.bm * 4, INDEX_MAX)
-        return (*self.asked_bounds, band, rows, ("begin + chunk", K + CHUNK, INDEX_MAX))
+        return (*self.required_bounds, band, rows, ("begin + chunk", K + CHUNK, INDEX_MAX))
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,10 @@ BLOCK = 4096
 RUNS = 16
 """Sorted runs that one merge pass joins."""
 COUNT_MAX = BLOCK * RUNS**2
-"""Most integers of a sort: a block, merged twice."""
+"""Most integers of a sort: blocks, merged in two passes."""
 BINS_MAX = 1 << 20
 UP_TO = 1
-"""Flag of "count": count integers up to each bin, not only those equal to it."""
+"""Bit of ``flags`` of "count": count integers up to each bin, not only those equal to it."""
 SORTS = Space("sort", (("COUNT", Between(1, COUNT_MAX)), ("SMS", Between(1, SMS_MAX))))
 COUNTS = Space(
     "count",
@@ -60,7 +60,7 @@ PARTS = ("block", "merge", "count", "put", "place")
 
 @dataclass(frozen=True)
 class OrderSpec(KernelSpec):
-    """A step with a vector of integers.
+    """A kernel of one step on a vector of integers: of a sort, a count, a put or a permutation.
 
     ``part``: "block" (a CTA sorts a block of integers and their positions), "merge" (a thread finds
     the rank of one integer among :data:`RUNS` runs of ``run_length`` integers each), "count" (a CTA
@@ -184,7 +184,7 @@ class OrderSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class RunsSpec(OrderSpec):
-    """A step of a sort before the last; it leaves 32-bit positions in scratch memory."""
+    """A step of a sort before the last; it writes 32-bit positions to scratch memory."""
 
     is_last: bool = False
 

@@ -1,4 +1,4 @@
-"""Recurrences of matrix states (linear attention), contract ``delta/1``: walks over tokens.
+"""Recurrences of matrix states (linear attention), contract ``delta/1``: loops over tokens.
 
 ============  =====================================================================================
 ``PAIRS``     sequences times heads
@@ -31,7 +31,7 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 PAIRS, COLS, TOKENS, SMS = var("PAIRS"), var("COLS"), var("TOKENS"), var("SMS")
 NARROWEST = 16
-"""Fewest columns of a state that a CTA has."""
+"""Fewest columns of a state that a CTA computes."""
 SPACE = Space(
     "delta",
     (
@@ -55,9 +55,9 @@ LISTED = 128
 
 @dataclass(frozen=True)
 class Form:
-    """Variant of a kernel. ``delta_rule``: the delta rule, else the same recurrence without it
-    (SSD); ``row_groups``: groups of :data:`ptxgen.numerics.delta.GROUP` rows of a state, one a
-    lane.
+    """Variant of a delta kernel. ``delta_rule``: the delta rule, else the same recurrence without
+    it (SSD); ``row_groups``: number of groups of :data:`ptxgen.numerics.delta.GROUP` rows of a
+    state, one a lane.
     """
 
     dtype: str
@@ -65,22 +65,25 @@ class Form:
     row_groups: int
 
     def __str__(self) -> str:
-        return f"{'rule' if self.delta_rule else 'ssd'}_{self.dtype}_{self.row_groups * numerics.GROUP}"
+        rule = "rule" if self.delta_rule else "ssd"
+        return f"{rule}_{self.dtype}_{self.row_groups * numerics.GROUP}"
 
 
 def strides(names: Iterable[str]) -> tuple[Param, ...]:
-    """Returns the stride parameters of each array along sequences, tokens and heads."""
+    """Returns the stride parameters of each array along sequences, tokens and heads, in
+    elements.
+    """
     along = ("batch", "row", "head")
     return tuple(Param(f"{name}_{each}", "i64") for name in names for each in along)
 
 
 @dataclass(frozen=True)
 class DeltaSpec(KernelSpec):
-    """A kernel that walks over the tokens of a head and keeps its state in registers.
+    """A kernel that loops over the tokens of a head and keeps its state in registers.
 
-    A CTA has some columns of the state. A thread has :data:`ptxgen.numerics.delta.GROUP` rows of
-    ``columns_per_thread`` columns. There are as many threads as rows, so that each thread loads one
-    row's number of a token (its query, its key) to shared memory.
+    A CTA computes some columns of the state. A thread keeps :data:`ptxgen.numerics.delta.GROUP`
+    rows of ``columns_per_thread`` columns. There are as many threads as rows, so that each thread
+    copies one element of a token's query and key to shared memory.
     """
 
     columns_per_thread: int
@@ -94,7 +97,7 @@ class DeltaSpec(KernelSpec):
     template: ClassVar[str] = "delta/forward.cu.j2"
     legible: ClassVar[bool] = False
     backwards: ClassVar[bool] = False
-    """Whether the kernel walks from the last token to the first."""
+    """Whether the kernel loops from the last token to the first."""
     G_F32: ClassVar[int] = G_F32
     BETA_F32: ClassVar[int] = BETA_F32
     meanings: ClassVar[Mapping[str, str]] = {
@@ -127,12 +130,12 @@ class DeltaSpec(KernelSpec):
 
     @property
     def across(self) -> int:
-        """Columns of the state that a warp has."""
+        """Columns of the state that a warp computes."""
         return WARP // self.row_groups * self.columns_per_thread
 
     @property
     def width(self) -> int:
-        """Columns of the state that a CTA has."""
+        """Columns of the state that a CTA computes."""
         return self.threads // WARP * self.across
 
     @property
@@ -156,29 +159,31 @@ class DeltaSpec(KernelSpec):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Input arrays with a number for each row of the state, per token."""
+        """Names of the input arrays with a value for each token and row of the state."""
         return ("q", "k")
 
     @property
     def values(self) -> Mapping[str, str]:
-        """Input arrays with a number for each column of the state, per token, and their dtypes."""
+        """Dtypes of the input arrays with a value for each token and column of the state, by
+        name.
+        """
         return MappingProxyType({"v": self.dtype})
 
     @property
     def also(self) -> tuple[str, ...]:
-        """Optional input arrays, in f32."""
+        """Names of the optional input arrays, in f32."""
         return ("state_in",) if self.delta_rule else ("skip", "state_in")
 
     @property
     def written(self) -> tuple[str, ...]:
-        """Optional output arrays: the last state, and the values that the delta rule writes to
-        states.
+        """Names of the optional output arrays: the last state, and the values that the delta rule
+        writes to states.
         """
         return ("state_out", "w") if self.delta_rule else ("state_out",)
 
     @property
     def brought(self) -> tuple[Param, ...]:
-        """Pointer parameters of the arrays that are indexed by token."""
+        """Pointer parameters of the input arrays that are indexed by token."""
         found = (*((n, self.dtype) for n in self.keys), *self.values.items())
         pointers = (ptr(n, f"const {cuda.STORAGE[dtype]}*") for n, dtype in found)
         return (*pointers, *(ptr(n, "const void*") for n in ("g", "beta")))
@@ -237,7 +242,7 @@ SUMS_BYTES = 1 << 14
 
 @dataclass(frozen=True)
 class DeltaGradSpec(DeltaSpec):
-    """A gradient kernel: it walks from the last token to the first with the state's gradient
+    """A gradient kernel: it loops from the last token to the first with the state's gradient
     ("descend"), or from the first to the last with the state ("ascend"). The columns of a CTA are
     one part of the contract's sums.
     """
@@ -291,7 +296,7 @@ class DeltaGradSpec(DeltaSpec):
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """Output arrays that are sums over columns; a CTA writes one part of each."""
+        """Names of the output arrays that are sums over columns; a CTA writes one part of each."""
         if self.backwards:
             return ("dk",)
         return ("dq", "dk") if self.delta_rule else ("dq",)

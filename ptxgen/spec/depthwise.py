@@ -1,6 +1,6 @@
 """Depthwise convolutions: each channel's windows times its own filter (contract ``fma``).
 
-A CTA has a tile: some channels of some rows of windows. Its pixels and filters are in shared
+A CTA computes a tile: some channels of some rows of windows. Its pixels and filters are in shared
 memory. The problem's parameters give the size of a tile, which has at most :data:`CHANNELS`
 channels.
 
@@ -35,7 +35,7 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 TILES, BLOCKS, TAPS, ROOM = var("TILES"), var("BLOCKS"), var("TAPS"), var("SHARED")
 WINDOWS, VECTOR = 8, 2
-"""Neighbouring windows of a row, and channels, that a thread computes; WINDOWS divides
+"""Neighbouring windows of a row, and of channels, that a thread computes; WINDOWS divides
 ``COLUMNS``."""
 SHARED = 48 << 10
 """Most shared memory of a tile, in bytes."""
@@ -43,11 +43,12 @@ GAP = 4
 """Padding between rows of filters, in elements, so that lanes with neighbouring taps write to
 different banks."""
 CHANNELS = 64
-"""Most channels of a tile: 128 bytes of a pixel."""
+"""Most channels of a tile, 128 bytes of a pixel."""
 TAPS_MAX = 256
 """Most taps of a filter: they are one chain (more than 2048 would be several) and fit a tile."""
 UNITS = (8, 2, 1)
-"""Channels of one cp.async, or of one load: 16 bytes, 4 bytes, or a single channel."""
+"""Numbers of channels that a cp.async, or a load, copies: 16 bytes, 4 bytes, or a single
+channel."""
 
 SPACE = Space(
     "depthwise filters",

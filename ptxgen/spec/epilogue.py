@@ -2,7 +2,7 @@
 
 Route tables list GEMM kernels without one. :meth:`ptxgen.spec.gemm.GemmSpec.of` derives the kernel
 with a formula when it is first needed; ``requires``, grid and index bounds stay the same. The wgmma
-family takes no formula. Where a split reduction ends in a kernel that adds partial sums, that
+family supports no formula. Where a split reduction ends in a kernel that adds partial sums, that
 kernel evaluates the formula.
 """
 
@@ -21,12 +21,12 @@ from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Param, ptr
 
 PRODUCT = "product"
-"""Name of the formula's input that is the product's result."""
+"""Name of the formula input that holds the result of the product."""
 
 
 class Array(NamedTuple):
-    """An array that a formula reads or writes: its name, its dtype, and ``step``: "v" if the
-    elements of a row are contiguous, "u" if one number serves the whole row.
+    """An array that an epilogue formula reads or writes: its name, its dtype, and ``step``: "v" if
+    it has an element for each column, "u" if one element serves a whole row.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Array(NamedTuple):
 
     @property
     def ctype(self) -> str:
-        """C++ type in which the formula computes."""
+        """C++ type in which the formula computes with the elements."""
         return cuda.CTYPES[STORED[self.dtype]]
 
     @property
@@ -85,12 +85,12 @@ class Epilogue:
 
     @property
     def operations(self) -> Expr:
-        """Operations of the formula in a problem, without the product's."""
+        """Pointwise operations of the formula for M x N results."""
         return M * N * self.formula.size
 
     @property
     def counted(self) -> Expr:
-        """Bytes of the product's operands and result in a problem, without the formula's arrays."""
+        """Bytes of A, B and C of the product, without the formula's other arrays."""
         return (M * K + K * N + M * N) * ITEMSIZE[self.dtype]
 
     @property
@@ -110,8 +110,8 @@ class Epilogue:
 
     @property
     def statements(self) -> Iterator[str]:
-        """Statements that compute the results ``r_...`` from ``a_product`` and the arrays' values
-        ``a_...``.
+        """CUDA C++ statements that compute the results ``r_...`` from ``a_product`` and the arrays'
+        values ``a_...``.
         """
         names = {n: f"a_{n.data.name}" for n in self.formula.nodes if n.op == "input"}
         yield from cuda.statements((o.node for o in self.formula.outputs), names)
@@ -122,5 +122,5 @@ class Epilogue:
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """Names that ``include/formula.cuh.j2`` reads."""
+        """Variables that the template ``include/formula.cuh.j2`` reads, by name."""
         return {"formula": self.formula, "functions": cuda.functions}

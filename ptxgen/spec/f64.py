@@ -31,7 +31,7 @@ VECTOR = 16
 
 @dataclass(frozen=True)
 class TensorCores:
-    """Tensor cores: ``mma.sync`` with 16 x 8 outputs and ``mma_k`` k's."""
+    """Tensor cores as multipliers: ``mma.sync`` with 16 x 8 outputs and ``mma_k`` k's."""
 
     mma_k: int
 
@@ -44,7 +44,9 @@ class TensorCores:
     """Granularity of a warp's tile along m and along n."""
 
     def fetched(self, rows: int, columns: int) -> int:
-        """Returns the numbers that a thread fetches at once for ``rows`` x ``columns`` outputs."""
+        """Returns how many operand elements a thread loads together for its ``rows`` x ``columns``
+        outputs.
+        """
         return (rows + columns // 2) * self.mma_k // 4
 
     @property
@@ -55,7 +57,7 @@ class TensorCores:
 
 @dataclass(frozen=True)
 class FmaUnits:
-    """FMA units: a warp has ``lanes`` lanes along m and along n."""
+    """FMA units as multipliers: a warp has ``lanes`` lanes along m and along n."""
 
     lanes: tuple[int, int]
 
@@ -66,20 +68,22 @@ class FmaUnits:
 
     @property
     def tile(self) -> tuple[int, int]:
-        """Granularity of a warp's tile along m and along n: pairs of outputs a lane."""
+        """Granularity of a warp's tile along m and along n: two outputs a lane along each."""
         return 2 * self.lanes[0], 2 * self.lanes[1]
 
     def fetched(self, rows: int, columns: int) -> int:
-        """Returns the numbers that a thread fetches at once for ``rows`` x ``columns`` outputs."""
+        """Returns how many operand elements a thread loads together for its ``rows`` x ``columns``
+        outputs.
+        """
         return rows + columns
 
 
 @dataclass(frozen=True)
 class F64Side(CopiedSide):
-    """An operand's tile in shared memory.
+    """Shared-memory tile of an f64 operand.
 
-    Lanes read 32 bytes of each of four rows at once. Byte i of a row is stored at ``i ^ (row % 4 *
-    32)``, so that the four rows are in different banks.
+    Lanes read 32 bytes of each of four rows together. Byte i of a row is stored at
+    ``i ^ (row % 4 * 32)``, so that the four rows are in different banks.
     """
 
     align: int
@@ -92,21 +96,21 @@ class F64Spec(StagedSpec):
     """A GEMM kernel of the f64 family.
 
     A CTA of ``warps_m`` x ``warps_n`` warps computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage
-    of a ring of ``stages``. ``unit``: see UNITS; ``lanes_m``: lanes of a warp along m where the
-    FMA units multiply. ``align_a``, ``align_b``: bytes that the operand's rows are aligned to, and
+    of a ring of ``stages``. ``unit``: see UNITS; ``lanes_m``: lanes of a warp along m where the FMA
+    units multiply. ``align_a``, ``align_b``: bytes that the operand's rows are aligned to, and
     copied at a time, 16 or 8.
 
-    ``split``: "none" (the plan has one chunk), "onto" (the plan has one chunk, whose accumulators
-    may begin with the old values of C), "serial" (a CTA takes one chunk after another and keeps a
-    running total), "cluster" (each of the ``cluster`` CTAs of a cluster has one chunk of the same
-    tile, and adds up its part of the rows) or "workspace" (a CTA per tile and chunk writes its
-    partial sums; a reduce kernel adds them).
+    ``split``: "none" (one chunk), "onto" (one chunk, whose sums may start from the old values of
+    C), "serial" (a CTA computes chunk after chunk and keeps a running total), "cluster" (each of
+    the ``cluster`` CTAs of a cluster computes one chunk of the same tile, and adds up its part of
+    the rows) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce kernel adds
+    them).
 
-    ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit indices.
-    ``mma_k``: k's of an instruction of the tensor cores (4, 8 or 16; FMA units: 1), for which
-    operands are fetched into registers together; ``prefetch``: how many of them are fetched ahead.
-    ``ctas_per_sm``: CTAs that share an SM, which bounds the registers.
-    ``raster``: tile rows that share columns in L2.
+    ``persistent``: CTAs of a bounded grid loop over the tiles, with 64-bit indices. ``mma_k``: k's
+    of an instruction of the tensor cores (4, 8 or 16; FMA units: 1), for which operands are loaded
+    into registers together; ``prefetch``: instructions whose operands are loaded ahead.
+    ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile rows of a
+    band, which share columns of B in L2.
     """
 
     layout: str
@@ -170,7 +174,7 @@ class F64Spec(StagedSpec):
         outputs = self.rows * self.columns * (2 if self.split == "serial" else 1)
         fetched = self.arithmetic.fetched(self.rows, self.columns)
         needed = 2 * (outputs + self.buffers * fetched)
-        self.check_room(needed, "accumulators, fragments, addresses", self.ctas_per_sm)
+        self.check_resources(needed, "accumulators, fragments, addresses", self.ctas_per_sm)
 
     @property
     def min_arch(self) -> str:
@@ -187,7 +191,7 @@ class F64Spec(StagedSpec):
     # -- derived --------------------------------------------------------------
     @property
     def arithmetic(self) -> TensorCores | FmaUnits:
-        """Unit that multiplies, and its shapes."""
+        """Unit that multiplies, with its shapes."""
         lanes = (self.lanes_m, self.lanes_n)
         return TensorCores(self.mma_k) if self.unit == "mma" else FmaUnits(lanes)
 
@@ -202,22 +206,22 @@ class F64Spec(StagedSpec):
 
     @property
     def rows(self) -> int:
-        """Rows of the tile in which a thread has outputs."""
+        """Rows of the tile in which a thread computes outputs."""
         return self.bm // self.warps_m // self.arithmetic.lanes[0]
 
     @property
     def columns(self) -> int:
-        """Columns of the tile in which a thread has outputs."""
+        """Columns of the tile in which a thread computes outputs."""
         return self.bn // self.warps_n // self.arithmetic.lanes[1]
 
     @property
     def buffers(self) -> int:
-        """Register buffers for fetched fragments: a power of two above ``prefetch``."""
+        """Register buffers for loaded fragments: a power of two above ``prefetch``."""
         return 1 << self.prefetch.bit_length()
 
     def side(self, x: str) -> F64Side:
-        """Returns the tile of operand "a" or "b"."""
-        return F64Side(align=self.alignment(x), **self.laid(x, self.threads))
+        """Returns the shared-memory tile of operand "a" or "b"."""
+        return F64Side(align=self.alignment(x), **self.side_arguments(x, self.threads))
 
     def alignment(self, x: str) -> int:
         return self.align_a if x == "a" else self.align_b

@@ -13,7 +13,7 @@ from ptxgen.errors import SpecError
 from ptxgen.numerics.formula import Formula, Node, ordered
 
 CTYPES = {"f32": "float", "f64": "double", "i32": "int", "i64": "long long", "bool": "bool"}
-"""C++ types in which nodes compute, by dtype."""
+"""C++ types in which nodes of a formula compute, by dtype."""
 STORAGE = {
     "f32": "float",
     "f64": "double",
@@ -88,7 +88,7 @@ _BITS = {
 
 
 def literal(node: Node) -> str:
-    """Returns a constant as an exact C++ literal."""
+    """Returns the exact C++ literal of a constant node."""
     value = node.data
     if node.type == "bool":
         return "true" if value else "false"
@@ -107,8 +107,7 @@ def literal(node: Node) -> str:
 
 
 def _select(node: Node, condition: str, then: str, otherwise: str) -> str:
-    """Returns a ``?:`` that yields the chosen operand bit for bit, also if it is a zero with a
-    sign.
+    """Returns a ``?:`` that yields the chosen operand bit for bit, even a zero with its sign.
 
     The compiler turns ``x < 0.0f ? x : 0.0f`` into ``min.f32``, and moves a conversion to f64 past
     such a choice. Both may return -0.0 for 0.0, or 0.0 for -0.0. It does so only where a comparison
@@ -138,7 +137,9 @@ def _compares_floats(condition: Node) -> bool:
 
 
 def expression(node: Node, args: list[str]) -> str:
-    """Returns the C++ expression of a node (no leaf, no reduction), given its operands' names."""
+    """Returns the C++ expression of a node (no leaf, no reduction) whose operands are named
+    ``args``.
+    """
     op, type = node.op, node.type
     if op in _COMPARE:
         return f"({args[0]} {_COMPARE[op]} {args[1]})"
@@ -169,8 +170,8 @@ def expression(node: Node, args: list[str]) -> str:
 
 
 def statements(roots: Iterable[Node], names: dict[Node, str], prefix: str = "v") -> Iterator[str]:
-    """Yields the statements that compute ``roots`` from nodes that have ``names`` already, and adds
-    the new names to these.
+    """Yields the C++ statements that compute ``roots`` from nodes that have ``names`` already, and
+    adds the new names to these.
 
     Constants are written where they are used. The caller names inputs, "index", "length" and
     reductions.
@@ -190,7 +191,7 @@ def statements(roots: Iterable[Node], names: dict[Node, str], prefix: str = "v")
 
 
 def functions(formula: Formula) -> Iterator[str]:
-    """Yields the definitions of the device functions that ``formula`` calls, line by line."""
+    """Yields the C++ definitions of the device functions that ``formula`` calls, line by line."""
     for function, type in formula.functions:
         parameters, result = function.formula(type)
         c = CTYPES[type]

@@ -5,7 +5,7 @@ Variables of gathers:
 =================  ==============================================================
 ``OUTER, COUNT``   matrices, and rows that are read from each
 ``BYTES``          bytes of a row; 1 .. 2^32 - 1
-``LANES``          threads that share a row, a power of two: some of a CTA's, or several CTAs
+``LANES``          threads that share a row, a power of two: part of a CTA, or several CTAs
 ``ALIGN``          largest power of two, up to 16, that divides rows, pitches and addresses in bytes
 =================  ==============================================================
 
@@ -17,9 +17,9 @@ Variables of scatters:
 ``ITEM, ALIGN``    bytes of an element; as above
 =================  ==============================================================
 
-Scatters sort indices with their positions, in blocks that are merged if there are several. Then
-each row of the result is owned by one CTA, which adds its contributions in order. ``SORTED``: most
-keys that the sorting steps of a route take.
+Scatters sort indices with their positions, in blocks that are merged if there are several. Then one
+CTA adds the contributions to each row of the result, in order. ``SORTED``: most keys that the
+sorting steps of a route support.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ ROWS, INNER, ITEM, ALIGN = var("ROWS"), var("INNER"), var("ITEM"), var("ALIGN")
 LEAVES, SHARES, SORTED = var("LEAVES"), var("SHARES"), var("SORTED")
 
 INDEX_64 = 1
-"""Flag of kernels: the indices have 64 bits."""
+"""Bit of ``flags``: the indices are 64-bit integers."""
 GATHER_THREADS, AHEAD = 256, 4
 LANES_MAX = 1 << 15
 """Most threads that share a row of a gather."""
 FILLED = 1 << 18
-"""Threads that fill a GPU; gathers with fewer let more threads share a row."""
+"""Threads that fill a GPU; in gathers with fewer, more threads share a row."""
 BYTES_MAX = INDEX_MAX - AHEAD * LANES_MAX
-"""Most bytes of a row of a gather: threads' 32-bit offsets run past its end."""
+"""Most bytes of a row of a gather; the threads' 32-bit offsets run past its end."""
 GATHERS = Space(
     "gather",
     (
@@ -79,7 +79,7 @@ GATHERS = Space(
 
 
 def gather_lanes(rows: int, units: int) -> int:
-    """Returns the threads that share a row, for ``rows`` rows of ``units`` vectors."""
+    """Returns how many threads share a row, for ``rows`` rows of ``units`` vectors."""
     lanes = 1
     while lanes < GATHER_THREADS and lanes * AHEAD < units:
         lanes *= 2
@@ -90,8 +90,8 @@ def gather_lanes(rows: int, units: int) -> int:
 
 @dataclass(frozen=True)
 class GatherSpec(KernelSpec):
-    """A gather: it copies rows ``vector_bytes`` bytes at a time, and loads ``vectors_per_thread``
-    pieces before it stores.
+    """A gather: it copies rows ``vector_bytes`` bytes at a time, and a thread loads
+    ``vectors_per_thread`` pieces before it stores them.
     """
 
     vector_bytes: int
@@ -161,14 +161,15 @@ class GatherSpec(KernelSpec):
     def describe(self) -> tuple[str, ...]:
         return (
             f"contract {self.contract}: {self.contract.step}",
-            f"{self.vector_bytes} bytes at a time, {self.vectors_per_thread} ahead; CTAs {self.grid}",
+            f"{self.vector_bytes} bytes at a time, {self.vectors_per_thread} ahead; "
+            f"CTAs {self.grid}",
         )
 
 
 BLOCK = 4096
 """Keys that one CTA sorts."""
 CTA_ROWS = 16, 256
-"""Rows of the result that a CTA owns; the second for rows of at most 32 elements."""
+"""Numbers of result rows that a CTA sums; the second for rows of at most 32 elements."""
 SHARED = 256
 """Keys that a CTA scans for rows with so many contributions that all its warps share them."""
 COUNT_MAX = 1 << 24
@@ -196,20 +197,20 @@ SCATTERS = Space(
 RUNS = 16
 """Sorted runs that one merge pass joins."""
 TURNS = 8
-"""Column tiles of a CTA's rows."""
+"""Column tiles of its rows that a CTA sums."""
 PARTS = ("sort", "merge", "leaves", "sum")
 
 
 @dataclass(frozen=True)
 class ScatterSpec(KernelSpec):
-    """A step of a scatter.
+    """A kernel of one step of a scatter-add.
 
     ``part``: "sort" (a CTA sorts a block of indices with their positions), "merge" (a thread finds
     the rank of one key among :data:`RUNS` runs of ``run_length`` keys each), "leaves" (CTAs add the
     leaves of rows that have several) or "sum" (CTAs finish rows: a row with few contributions in
-    the CTA that owns it, a row with many in the CTA that has its keys). ``vector_bytes``: bytes of
-    a row that a thread reads at a time; 0: an element. ``rows_per_cta``: one of :data:`CTA_ROWS`.
-    ``accumulate``: whether the kernel adds to the result's old values.
+    the CTA of its block of rows, a row with many in the CTA of its block of keys).
+    ``vector_bytes``: bytes of a row that a thread reads at a time; 0: an element. ``rows_per_cta``:
+    one of :data:`CTA_ROWS`. ``accumulate``: whether the kernel adds to the result's old values.
     """
 
     part: str
@@ -265,7 +266,7 @@ class ScatterSpec(KernelSpec):
 
     @property
     def columns(self) -> int:
-        """Neighbouring columns of a thread."""
+        """Neighbouring columns that a thread sums."""
         size = ITEMSIZE[self.dtype]
         return max(self.vector_bytes // size, 1)
 
@@ -364,7 +365,9 @@ class ScatterSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class SortSpec(ScatterSpec):
-    """A step before the sums: it sorts indices, or adds leaves of rows with many contributions."""
+    """A step of a scatter before the sums: it sorts indices, or adds leaves of rows with many
+    contributions.
+    """
 
     family: ClassVar[str] = "gather_scatter_sort"
     prepares: ClassVar[bool] = True

@@ -48,12 +48,12 @@ GROUPINGS = ("rows", "sums")
 
 @cache
 def space(plan: Plan) -> Space:
-    """Returns the space of grouped products whose reduction is split as ``plan`` says."""
-    return space_of("grouped products", plan, own=(("GROUPS", Between(1, GROUPS_MAX)),))
+    """Returns the space of grouped products whose reduction is split by ``plan``."""
+    return space_of("grouped products", plan, leading=(("GROUPS", Between(1, GROUPS_MAX)),))
 
 
 class GroupedSpec(GemmSpec):
-    """Base of the grouped GEMM kernels: persistent CTAs walk over the tiles of all groups.
+    """Base of the grouped GEMM kernels: persistent CTAs loop over the tiles of all groups.
 
     ``grouped_by``: see :data:`GROUPINGS`. Rows that belong to no group are treated as one more
     group, whose result is zeros.
@@ -64,7 +64,8 @@ class GroupedSpec(GemmSpec):
     legible: ClassVar[bool] = False  # the texts of the other families show the same code
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,
-        "grouped_by": "dimension that groups divide: rows of the result, or sums (one result a group)",
+        "grouped_by": "dimension that groups divide: rows of the result, or sums (one result a "
+        "group)",
     }
 
     def check_grouped(self) -> None:
@@ -86,13 +87,13 @@ class GroupedSpec(GemmSpec):
 
     @property
     def cost(self) -> None:  # type: ignore[override]
-        """None: group sizes are known only on the device, so routes are taken in order."""
+        """No cost: group sizes are known only on the device, so routes are tried in order."""
         return None
 
     @property
     def tiles(self) -> Expr:
-        """Upper bound of the output tiles: each group that has rows has at most one partial tile
-        row.
+        """Upper bound of the number of output tiles: each group that has rows has at most one
+        partial row of tiles.
         """
         wide = ceil_div(N, self.bn)
         if self.grouped_by == "sums":
@@ -101,7 +102,7 @@ class GroupedSpec(GemmSpec):
 
     @property
     def operands(self) -> tuple[Param, ...]:
-        """Pointer parameters, in order."""
+        """Pointer parameters of the kernel, in order."""
         element, beside, _ = ctypes(self.dtype)
         return (
             ptr("x", f"const {element}*"),
@@ -129,12 +130,12 @@ class GroupedSpec(GemmSpec):
 
     @property
     def maps(self) -> tuple[Param, ...]:
-        """Tensor-map parameters, in order."""
+        """Tensor-map parameters of the kernel, in order."""
         return ()
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of the family's kernel plus the group table, in bytes."""
+        """Shared memory of the kernel, in bytes, the group table included."""
         return super().shared_bytes + TABLE_BYTES  # type: ignore[safe-super]  # a family comes next
 
     @property
@@ -144,9 +145,7 @@ class GroupedSpec(GemmSpec):
 
     @property
     def table_rows(self) -> int:
-        """Rows of a tile in the group table, which counts tile rows; 1 where groups divide the
-        reduction.
-        """
+        """Rows of a tile, as the group table counts them; 1 where groups divide the reduction."""
         return self.bm if self.grouped_by == "rows" else 1
 
 
@@ -160,7 +159,7 @@ class GroupedStagedSpec(GroupedSpec):
 
     @property
     def schedule(self) -> Raster:
-        """Raster that walks over the tiles of all groups."""
+        """Raster that loops over the tiles of all groups."""
         return WalkGroups()
 
 
@@ -210,7 +209,9 @@ class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
 
     @property
     def maps(self) -> tuple[Param, ...]:
-        """Tensor maps of A (one matrix) and of B (one matrix for each group)."""
+        """Tensor maps of A and B; where groups divide rows, B's spans the matrices of all
+        groups.
+        """
         item, one = ITEMSIZE[self.dtype], const(1)
         of_rows = self.grouped_by == "rows"
         size_a: tuple[Expr, ...] = (M, K) if self.layout[0] == "T" else (K, M)
@@ -225,4 +226,4 @@ class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
 
     @property
     def grid(self) -> Expr:
-        return minimum(self.work, self.at_once)
+        return minimum(self.work, self.resident_clusters)

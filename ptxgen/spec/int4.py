@@ -35,13 +35,13 @@ BIAS_I32, OUT_I32, OUT_F32, ACTIVATION_SHIFT = 1, 2, 4, 8
 activation's code begins at bit 8."""
 
 COPIES = {"vector": 16, "words": 4, "bytes": 1}
-"""Ways to copy operands to shared memory, each with the alignment in bytes that it needs: cp.async
+"""Copy methods of operands to shared memory, with the alignment in bytes that each needs: cp.async
 of 16 or of 4 bytes, or single bytes through registers."""
 WIDENINGS = {"shift": 16, "extend": 1}
-"""Ways to widen a 4-bit element to 8 bits, each with the factor that it multiplies by: a shift into
+"""Methods to widen a 4-bit element to 8 bits, with the factor that each multiplies by: a shift into
 the upper half, or sign extension."""
 BLOCK = 32
-"""Elements in 16 bytes; also the k's of an instruction, and the rows that ldmatrix reads."""
+"""4-bit elements in 16 bytes; also the k's of an instruction, and the rows that ldmatrix reads."""
 
 
 @cache
@@ -66,24 +66,24 @@ def _power(x: int) -> bool:
 
 @dataclass(frozen=True)
 class OrderedSide(Side):
-    """A tile whose rows are permuted: place p holds row ``row_order`` (a C++ expression of
-    ``place``), so that the 8 rows of an ldmatrix matrix are neighbours.
+    """Shared-memory tile with permuted rows, so that the 8 rows of an ldmatrix matrix are
+    neighbours. Its row ``place`` holds row ``row_order``, a C++ expression of ``place``.
     """
 
     row_order: str
 
 
 class Elements(KernelSpec):
-    """Base of the kernels that read 4-bit elements."""
+    """Base of the kernels that read 4-bit integers."""
 
     @property
     def element(self) -> int4.Element:
-        """Range and limits of the 4-bit element type."""
+        """Range and limits of the kernel's 4-bit element type."""
         return int4.ELEMENTS[self.dtype]
 
     @property
     def signed(self) -> bool:
-        """Whether the elements are signed."""
+        """Whether the 4-bit elements are signed."""
         return self.element.low < 0
 
 
@@ -113,7 +113,7 @@ class ProductSpec(Elements):
 
     @property
     def tiles(self) -> Expr:
-        """Number of output tiles."""
+        """Number of output tiles of a problem."""
         return ceil_div(M, self.bm) * ceil_div(N, self.bn)
 
     @property
@@ -130,9 +130,11 @@ class ProductSpec(Elements):
         own = sys.modules[__name__]
         return MappingProxyType({"activation": activation, "int4": own, "numbers": int4})
 
-    def told(self, operand: str, pitches: tuple[str, ...], maps: tuple[Param, ...] = ()) -> Abi:
-        """Returns the parameters: pointers to A and B of type ``operand``, the epilogue's arrays,
-        the row strides ``pitches``, and tensor ``maps``.
+    def parameter_list(
+        self, operand: str, pitches: tuple[str, ...], maps: tuple[Param, ...] = ()
+    ) -> Abi:
+        """Returns the parameter list: pointers to A and B of type ``operand``, the epilogue's
+        arrays, the row strides ``pitches``, and tensor ``maps``.
         """
         return Abi(
             (
@@ -160,12 +162,12 @@ class Int4Spec(ProductSpec):
     ``cluster_k`` CTAs of a cluster share the stages of a tile, and then its outputs: each reads the
     others' partial sums from their shared memory.
 
-    ``prefetch``: fragments are fetched from shared memory while the previous ones are multiplied,
-    at the cost of registers.
+    ``prefetch``: fragments are loaded from shared memory while the previous ones are multiplied, at
+    the cost of registers.
 
     ``widen``: a key of :data:`WIDENINGS`. Shifted operands make 256 times the sum, which limits the
-    k's of a warp. ``copy``: a key of :data:`COPIES`. CTAs walk over the tiles if there are more
-    than fit a grid.
+    k's of a warp. ``copy``: a key of :data:`COPIES`. CTAs loop over the tiles if these exceed the
+    grid's limit.
     """
 
     layout: str
@@ -223,7 +225,7 @@ class Int4Spec(ProductSpec):
         for what in ("warps_k", "blocks_n"):
             check(_power(getattr(self, what)), name, what, getattr(self, what), "a power of two")
         needed = self.blocks_m * self.blocks_n * BLOCK + 8 * (self.blocks_m + self.blocks_n) + 40
-        self.check_room(needed, "accumulators, fragments, addresses", self.ctas_per_sm)
+        self.check_resources(needed, "accumulators, fragments, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -242,19 +244,20 @@ class Int4Spec(ProductSpec):
 
     @property
     def scale(self) -> int:
-        """Factor by which the accumulators exceed the sum."""
+        """Factor by which the accumulators exceed the true sum."""
         return WIDENINGS[self.widen] ** 2
 
     @property
     def a(self) -> OrderedSide:
-        """Tile of A, contiguous along k."""
+        """Shared-memory tile of A, contiguous along k."""
         return OrderedSide(self.bm, self.bk // BLOCK, "place")
 
     @property
     def b(self) -> OrderedSide:
-        """Tile of B, contiguous along k or n. Lane (g, t) multiplies 8 neighbouring k's from 8t on,
-        and 4 columns from 4g on. If k is contiguous, ldmatrix matrix q holds column q of each g. If
-        n is, ldmatrix transposes matrices whose rows 2t and 2t + 1 are k's of lane t.
+        """Shared-memory tile of B, contiguous along k or n. Lane (g, t) multiplies 8 neighbouring
+        k's from 8t on, and 4 columns from 4g on. If k is contiguous, ldmatrix matrix q holds column
+        q of each g. If n is, ldmatrix transposes matrices whose rows 2t and 2t + 1 are k's of lane
+        t.
         """
         if self.layout == "rcr":
             order = "place / 32 * 32 + place % 8 * 4 + place / 8 % 4"
@@ -268,12 +271,12 @@ class Int4Spec(ProductSpec):
         return 4 if self.copy == "words" else 16
 
     def pieces(self, side: OrderedSide) -> int:
-        """Returns the pieces of a row of a tile, one for each copy of a thread."""
+        """Returns how many copies of :attr:`piece` bytes make a row of the tile ``side``."""
         return side.vectors * 16 // self.piece
 
     @property
     def stage(self) -> int:
-        """Bytes of a stage: a tile of A and one of B."""
+        """Bytes of a stage of the ring: a tile of A and one of B."""
         return self.a.nbytes + self.b.nbytes
 
     @property
@@ -310,7 +313,7 @@ class Int4Spec(ProductSpec):
     @property
     def abi(self) -> Abi:
         pitches = ("lda", "ldb", "ldc", "ldd")
-        return self.told("const unsigned char* __restrict__", pitches)
+        return self.parameter_list("const unsigned char* __restrict__", pitches)
 
     @property
     def k_max(self) -> int:

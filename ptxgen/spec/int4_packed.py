@@ -25,16 +25,16 @@ from ptxgen.spec.prepare import PreparingSpec
 from ptxgen.spec.wgmma import COORDINATE_MAX, Instruction, Operand, Packed, Ring
 
 LINE = 128
-"""Multiple of the row pitch of copies, in bytes, and k's of a stage of the ring."""
+"""Divisor of the row pitch of unpacked copies, in bytes; also the k's of a stage of the ring."""
 SHARED = 24 << 10
-"""Shared memory of an unpacking CTA, in bytes, such that the CTAs of an SM together have nearly all
-of it."""
+"""Shared memory of an unpacking CTA, in bytes: the CTAs of an SM together claim nearly all of
+it."""
 COLUMNS = 128
-"""Columns of B of a consumer warpgroup: two fragments of 64."""
+"""Columns of B that a consumer warpgroup computes: two fragments of 64."""
 
 
 def pitch(k: Expr) -> Expr:
-    """Returns the row pitch, in bytes, of a copy with ``k`` elements a row."""
+    """Returns the row pitch, in bytes, of the unpacked copy of rows of ``k`` elements."""
     return maximum(ceil_div(k, LINE), 1) * LINE
 
 
@@ -43,8 +43,8 @@ class UnpackSpec(PreparingSpec, problems.Elements):
     """A kernel that unpacks ``x`` [M, K/2] into bytes: ``y`` [M, pitch].
 
     Rows of ``x`` may be unaligned. A thread unpacks ``vectors_per_thread`` vectors of 16 elements.
-    Bytes behind the last vector of a row are not written. ``split_parity``: the even k's of every
-    32 come first, then the odd ones.
+    Bytes after the last vector of a row are not written. ``split_parity``: the even k's of every 32
+    come first, then the odd ones.
     """
 
     dtype: str = "s4"
@@ -101,7 +101,7 @@ class UnpackSpec(PreparingSpec, problems.Elements):
 
     @property
     def unit(self) -> int:
-        """Elements to whose multiple rows are written."""
+        """Granularity of the rows of ``y``, in elements: 16 or 32."""
         return 32 if self.split_parity else 16
 
     @property
@@ -140,9 +140,9 @@ class PackedSpec(Ring, problems.ProductSpec):
     a producer warp that fills a ring of ``stages`` stages of ``bk`` k's by TMA. B is the register
     operand, so the instruction's rows are columns of B: a warp has 32 columns, and a lane unpacks 4
     neighbouring columns to bytes. A byte of B holds two elements. In layout "rcr" these are k's, so
-    A's even and odd k's are stored apart (:attr:`UnpackSpec.apart`).
+    A's even and odd k's are stored apart (:attr:`UnpackSpec.split_parity`).
 
-    The grid is persistent: CTAs walk over the tiles, in bands of ``raster`` rows of tiles.
+    The grid is persistent: CTAs loop over the tiles, in bands of ``raster`` rows of tiles.
     ``ctas_per_sm``: CTAs that share an SM. ``registers``: registers of a consumer thread after
     ``setmaxnreg``; the producer is then a whole warpgroup that gives up its own. 0: no
     reallocation.
@@ -184,7 +184,7 @@ class PackedSpec(Ring, problems.ProductSpec):
     # -- derived --------------------------------------------------------------
     @property
     def scale(self) -> int:
-        """Factor by which the accumulators exceed the sum."""
+        """Factor by which the accumulators exceed the true sum."""
         return 16 if self.signed else 1
 
     @property
@@ -194,7 +194,7 @@ class PackedSpec(Ring, problems.ProductSpec):
 
     @property
     def b(self) -> Packed:
-        """Shared-memory tile of B, packed."""
+        """Shared-memory tile of packed B."""
         if self.layout == "rcr":
             return Packed(True, self.bn, 1)
         return Packed(False, self.bk, self.consumers)
@@ -215,14 +215,14 @@ class PackedSpec(Ring, problems.ProductSpec):
 
     @property
     def exchange_bytes(self) -> int:
-        """Bytes of a consumer warp's exchange buffer: 16 rows, through which it stores sums by
-        rows.
+        """Bytes of a consumer warp's exchange buffer, through which it stores sums 16 rows at a
+        time.
         """
         return 16 * self.exchange_pitch
 
     @property
     def grid(self) -> Expr:
-        return minimum(self.tiles, self.at_once)
+        return minimum(self.tiles, self.resident_clusters)
 
     @property
     def cost(self) -> KernelCost:
@@ -241,7 +241,9 @@ class PackedSpec(Ring, problems.ProductSpec):
 
     @property
     def abi(self) -> Abi:
-        return self.told("const unsigned char*", ("ldc", "ldd"), self.maps)  # a, b: bases of maps
+        return self.parameter_list(
+            "const unsigned char*", ("ldc", "ldd"), self.maps
+        )  # a, b: bases of maps
 
     @property
     def maps(self) -> tuple[Param, Param]:
@@ -255,23 +257,23 @@ class PackedSpec(Ring, problems.ProductSpec):
         return replace(a, box=of_a), replace(a, name="map_b", box=b)
 
     @property
-    def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        """Index bounds that do not hold for all sizes, which ``requires`` states."""
+    def required_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        """Index bounds that fail for very large sizes, so that ``requires`` states them."""
         return (
             ("tile_m * BM and the rows of a tile, as coordinates", M + self.bm, COORDINATE_MAX),
             ("tile_n * BN and the columns of a tile, as coordinates", N + self.bn, COORDINATE_MAX),
-            ("work + CTAs", self.tiles + self.at_once, INDEX_MAX),
+            ("work + CTAs", self.tiles + self.resident_clusters, INDEX_MAX),
         )
 
     @property
     def requires(self) -> Expr:
-        bounds = (value <= limit for _, value, limit in self.asked_bounds)
+        bounds = (value <= limit for _, value, limit in self.required_bounds)
         return all_of((ALIGN_B >= 16, int4.SUM_MAX // self.largest >= K, *bounds))
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         return (
-            *self.asked_bounds,
+            *self.required_bounds,
             ("k and the steps of a stage, as coordinates", K + self.bk, COORDINATE_MAX),
             ("ahead * BK", K + self.bk * self.stages, INDEX_MAX),
             ("GROUP * tiles_n", ceil_div(N, self.bn) * self.raster, INDEX_MAX),

@@ -47,7 +47,7 @@ OUT_F32 = 1
 """Bit of ``flags``: the result is f32 where operands have 16 bits."""
 PARTS = ("short", "whole", "segments", "combine")
 PIECES = logsumexp.SEGMENT // (logsumexp.LANES * logsumexp.GROUP)
-"""Groups of :data:`ptxgen.numerics.logsumexp.GROUP` elements of a segment that a lane has."""
+"""Groups of :data:`ptxgen.numerics.logsumexp.GROUP` elements of a segment that a lane sums."""
 PARTIAL_BYTES = 8
 """Bytes of a segment's partial result: its maximum and its sum, f32."""
 OPERATIONS = 17
@@ -58,11 +58,11 @@ OPERATIONS = 17
 class LogSumExpSpec(KernelSpec):
     """A kernel of ``logsumexp``, in CTAs of ``warps`` warps, each of which sums segments.
 
-    ``part``: "short" (a warp has ``rows_per_warp`` rows of one segment, and a lane
-    ``groups_per_lane`` groups of each), "whole" (a CTA sums a row), "segments" (a warp writes one
-    segment's maximum and sum to scratch memory, so that few long rows fill the GPU) or "combine" (a
-    warp joins those of a row). ``concurrent_segments``: segments whose sums a CTA of "whole" holds;
-    it reads longer rows twice.
+    ``part``: "short" (a warp sums ``rows_per_warp`` rows of one segment, a lane ``groups_per_lane``
+    groups of each), "whole" (a CTA sums a row), "segments" (a warp writes one segment's maximum and
+    sum to scratch memory, so that few long rows fill the GPU) or "combine" (a warp combines those
+    of a row). ``concurrent_segments``: segments whose sums a CTA of "whole" keeps; it reads longer
+    rows twice.
     """
 
     part: str
@@ -117,7 +117,7 @@ class LogSumExpSpec(KernelSpec):
 
     @property
     def ctas_per_sm(self) -> int:
-        """Resident CTAs per SM, such that a thread has 64 registers."""
+        """Resident CTAs per SM, so that a thread has 64 registers."""
         return 1024 // self.threads
 
     @property
@@ -148,8 +148,8 @@ class LogSumExpSpec(KernelSpec):
             "segments": (x, ptr("partial", partial)),
             "combine": (ptr("partial", partial), y),
         }[self.part]
-        told = () if self.part == "combine" else (Param("ldx", "i64"),)
-        return Abi((*pointers, *told, *(Param(n, "u32") for n in ("rows", "cols", "flags"))))
+        pitch = () if self.part == "combine" else (Param("ldx", "i64"),)
+        return Abi((*pointers, *pitch, *(Param(n, "u32") for n in ("rows", "cols", "flags"))))
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

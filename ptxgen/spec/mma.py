@@ -14,24 +14,24 @@ from ptxgen.spec.gemm.splits import Meeting, Turns
 from ptxgen.spec.gemm.staged import StagedSpec
 
 MMA_COPIES = {"vector": 16, "words": 4, "plain": 2}
-"""Ways to copy an operand to shared memory, each with the alignment in bytes that it needs:
-cp.async of 16 or of 4 bytes, or single elements through registers."""
+"""Copy methods of an operand to shared memory, with the alignment in bytes that each needs:
+cp.async of 16 bytes, cp.async of 4, or single elements through registers."""
 MMA_SPLITS = ("none", "onto", "serial", "workspace")
 STREAMED = ("", "b", "ab")
-"""Operands that are loaded with L2's evict-first policy: their tiles are read once (or by CTAs that
-run side by side), so they should not displace lines that will be read again."""
+"""Legal values of ``streamed``: operands that are loaded with L2's evict-first policy. Their tiles
+are read once, or by concurrent CTAs, and should not displace lines that will be read again."""
 
 VECTOR = 8
-"""16-bit elements of a 16-byte vector."""
+"""16-bit elements in a 16-byte vector."""
 STEP = 16
-"""Number of k's of one instruction."""
+"""Length along k of one mma.sync instruction."""
 BLOCK = 64
-"""Number of k's in 128 bytes, the span of the shared-memory swizzle."""
+"""Number of 16-bit elements in 128 bytes, the span of the shared-memory swizzle."""
 
 
 @dataclass(frozen=True)
 class MmaSide(CopiedSide):
-    """An operand's tile in shared memory. ldmatrix reads it, and transposes it where k is not
+    """Shared-memory tile of an operand. ldmatrix reads it, and transposes it where k is not
     contiguous. ``copy``: a key of :data:`MMA_COPIES`.
     """
 
@@ -41,12 +41,12 @@ class MmaSide(CopiedSide):
 
     @property
     def fragments(self) -> int:
-        """Fragments of a warp's tile, of 16 rows or 8 columns."""
+        """Fragments of a warp's tile, of 16 rows or 8 columns each."""
         return self.warp // (16 if self.wide else 8)
 
 
 class MmaLoop(StagedSpec):
-    """Base of mma.sync kernels that fetch fragments ``prefetch`` steps before they are multiplied."""
+    """Base of mma.sync kernels that load fragments ``prefetch`` steps of 16 k ahead of use."""
 
     prefetch: int
 
@@ -65,8 +65,8 @@ class MmaLoop(StagedSpec):
         return Turns(self.block) if self.split == "serial" else super().meeting
 
     def fragment_registers(self, wide: MmaSide, slim: MmaSide, sums: int) -> int:
-        """Returns the registers that a thread needs for ``sums`` sets of accumulators, fragments
-        and addresses.
+        """Returns the registers of a thread: ``sums`` sets of accumulators, addresses, fragments of
+        operands of 16 rows (``wide``) and 8 columns (``slim``).
         """
         fetched = self.buffers * (4 * wide.fragments + 2 * slim.fragments)
         return sums * 4 * wide.fragments * slim.fragments + 24 + fetched
@@ -85,16 +85,16 @@ class MmaSpec(MmaLoop):
     ``swap_operands``: the instruction's 16 rows are columns of B, its 8 columns rows of A, for
     products of few rows.
 
-    ``copy_a``, ``copy_b``: keys of :data:`MMA_COPIES`. ``split``: "none" (the plan has one chunk),
-    "onto" (the plan has one chunk, whose accumulators may begin with the old f32 values of C; not
-    with ``swap_operands``), "serial" (a CTA takes one chunk after another and adds each to a second
-    set of sums) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce kernel
-    adds them). ``persistent``: the grid is bounded and CTAs walk over the tiles with 64-bit
-    indices. ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile
-    rows that share columns in L2, 0: all. ``streamed``: one of :data:`STREAMED`.
+    ``copy_a``, ``copy_b``: keys of :data:`MMA_COPIES`. ``split``: "none" (one chunk), "onto" (one
+    chunk, whose sums may start from the old f32 values of C; not with ``swap_operands``), "serial"
+    (a CTA computes chunk after chunk and adds each to a second set of sums) or "workspace" (a CTA
+    per tile and chunk writes its partial sums; a reduce kernel adds them). ``persistent``: CTAs of
+    a bounded grid loop over the tiles, with 64-bit indices. ``ctas_per_sm``: CTAs that share an SM,
+    which bounds the registers. ``raster``: tile rows of a band, which share columns of B in L2; 0:
+    all. ``streamed``: one of :data:`STREAMED`.
 
     ``producer_warps``: warps that only copy, so that the warps that multiply never wait to issue
-    copies; 0: all warps copy. ``prefetch``: steps of 16 k by which fragments are fetched ahead; a
+    copies; 0: all warps copy. ``prefetch``: steps of 16 k by which fragments are loaded ahead; a
     warp with few fragments needs 2 or 3, since its step takes less time than ldmatrix.
     """
 
@@ -160,7 +160,7 @@ class MmaSpec(MmaLoop):
             self.side(x).check(name, x)
         sums = 2 if self.split == "serial" else 1
         needed = self.fragment_registers(self.wide_side, self.slim_side, sums)
-        self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
+        self.check_resources(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -168,22 +168,24 @@ class MmaSpec(MmaLoop):
         return (self.warps_m * self.warps_n + self.producer_warps) * WARP
 
     def side(self, x: str) -> MmaSide:
-        """Returns the tile of operand "a" or "b"."""
+        """Returns the shared-memory tile of operand "a" or "b"."""
         copiers = self.producer_warps * WARP or self.threads
         copy = self.copy_a if x == "a" else self.copy_b
-        return MmaSide(copy=copy, wide=(x == "a") != self.swap_operands, **self.laid(x, copiers))
+        return MmaSide(
+            copy=copy, wide=(x == "a") != self.swap_operands, **self.side_arguments(x, copiers)
+        )
 
     def alignment(self, x: str) -> int:
         return MMA_COPIES[self.side(x).copy]
 
     @property
     def wide_side(self) -> MmaSide:
-        """Operand that supplies the instruction's 16 rows."""
+        """Tile of the operand that supplies the instruction's 16 rows."""
         return self.side("b" if self.swap_operands else "a")
 
     @property
     def slim_side(self) -> MmaSide:
-        """Operand that supplies the instruction's 8 columns."""
+        """Tile of the operand that supplies the instruction's 8 columns."""
         return self.side("a" if self.swap_operands else "b")
 
     @property
@@ -203,8 +205,8 @@ class MmaSpec(MmaLoop):
 
     @property
     def ragged(self) -> bool:
-        """Whether unaligned rows of the result are also stored by vectors. Not needed where B,
-        whose rows are as long, is copied by vectors.
+        """Whether unaligned rows of the result are also stored by vectors. If B is copied by
+        vectors, its rows, as long as the result's, are aligned.
         """
         return self.layout[1] == "T" or self.copy_b != "vector"
 

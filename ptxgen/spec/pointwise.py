@@ -11,7 +11,7 @@ in all arrays are merged beforehand (:mod:`ptxgen.ops.pointwise`). Its variables
 ``STEP``     strides along the innermost dimension: 0, any; 2, some arrays have aligned vectors, the
              others any stride; 3, every array has stride 0, aligned vectors, or aligned vectors
              along the next dimension
-``FACTOR``   1 where an array is multiplied by one number in memory (:attr:`Form.factor`), in place;
+``FACTOR``   1 where an array is multiplied by one scalar in memory (:attr:`Form.factor`), in place;
              else 0
 ``SMS``      streaming multiprocessors of the device
 ===========  ====================================================================================
@@ -71,10 +71,10 @@ DIVIDEND_MAX = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Form:
-    """Variant of a kernel: a formula, and the strides of its arrays.
+    """Variant of a pointwise kernel: a formula, and the strides of its arrays.
 
     ``sets``: for each array (the formula's inputs in order, without scalars, then its results) the
-    number of its stride set. ``steps``: a letter for each set, its step along the innermost
+    index of its stride set. ``steps``: a letter for each set, its step along the innermost
     dimension: "v" 1, in aligned vectors; "u" 0; "w" any, but "v" along the next dimension; "s" any.
     ``rank``: number of dimensions.
     """
@@ -89,7 +89,7 @@ class Form:
 
     @cached_property
     def arrays(self) -> tuple[Input | Output, ...]:
-        """Arrays that have strides: inputs that are no scalars, then results."""
+        """Arrays that have strides: inputs other than scalars, then results."""
         read = (i for i in self.formula.inputs if i.kind != "scalar")
         return (*read, *self.formula.outputs)
 
@@ -100,19 +100,19 @@ class Form:
 
     @cached_property
     def factor(self) -> tuple[str, str] | None:
-        """Names of the array and of the number in memory whose product is the only result, in
-        place; None for other formulas. Where that number is 1 the array need not change: a product
+        """Names of the array and of the scalar in memory whose product is the only result, in
+        place; None for other formulas. Where that scalar is 1 the array need not change: a product
         with 1 is exact and rounds to the dtype that it came from.
         """
         outputs = self.formula.outputs
         if len(outputs) > 1 or outputs[0].node.op != "mul" or self.rank > 1:
             return None
-        lies = dict(zip((a.name for a in self.arrays), self.sets, strict=True))
+        set_of = dict(zip((a.name for a in self.arrays), self.sets, strict=True))
         for x, by in itertools.permutations(outputs[0].node.args):
-            if x.op == by.op == "input" and {x.data.name, by.data.name} <= lies.keys():
+            if x.op == by.op == "input" and {x.data.name, by.data.name} <= set_of.keys():
                 alike = x.data.dtype == outputs[0].dtype
-                alike = alike and lies[x.data.name] == lies[outputs[0].name]
-                if alike and self.steps[lies[by.data.name]] == "u":
+                alike = alike and set_of[x.data.name] == set_of[outputs[0].name]
+                if alike and self.steps[set_of[by.data.name]] == "u":
                     return x.data.name, by.data.name
         return None
 
@@ -123,8 +123,8 @@ class Form:
 
 
 def vectors(formula: Formula) -> tuple[int, int]:
-    """Returns the elements of a vector (16 bytes of the smallest dtype, at most 32 of the largest)
-    and of a side of a square block (at most 16 bytes of any dtype).
+    """Returns the number of elements of a vector (16 bytes of the smallest dtype, at most 32 of the
+    largest) and of a side of a square block (at most 16 bytes of any dtype).
     """
     dtypes = [i.dtype for i in formula.inputs if i.kind != "scalar"]
     sizes = [ITEMSIZE[d] for d in (*dtypes, *(o.dtype for o in formula.outputs))]
@@ -149,7 +149,7 @@ FORMS: Mapping[str, Form] = {
     "any": Form(_representative(), (0, 1, 2), "sus", 3),
     "wide": Form(_representative(), (0, 1, 2), "sus", 3),
 }
-"""Representative variant of each way, listed in the route table."""
+"""Representative variant of each indexing, which the route table lists."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class PointwiseSpec(KernelSpec):
     """A kernel of pointwise formulas.
 
     ``indexing``: "flat" (all arrays are contiguous: vectors, 64-bit indices), "factor" (contiguous,
-    for :attr:`Form.factor`: it returns at once if the number is 1), "rows" (vectors of the
+    for :attr:`Form.factor`: it returns immediately if the scalar is 1), "rows" (vectors of the
     innermost dimension; the other indices come from a division by multiplication), "blocks" (square
     blocks of the two innermost dimensions, for arrays that are contiguous along different ones),
     "any" (single elements) or "wide" (single elements, with 64-bit division). A thread computes
@@ -209,7 +209,7 @@ class PointwiseSpec(KernelSpec):
         return f"{self.indexing}_{self.dtype}"
 
     def of(self, dtype: Hashable) -> PointwiseSpec:
-        """Returns this kernel for a :class:`Form`; a dtype names the table's own variant."""
+        """Returns this kernel for a :class:`Form`; for a dtype, the kernel itself."""
         return replace(self, form=dtype) if isinstance(dtype, Form) else self
 
     @property
@@ -231,7 +231,7 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def batch(self) -> int:
-        """Pieces that a thread loads before it computes the first, as many as registers hold."""
+        """Pieces that a thread loads before it computes the first, as registers allow."""
         read = sum(ITEMSIZE[i.dtype] for i in self.form.formula.inputs if i.kind != "scalar")
         registers = -(-read * self.vector // 4)
         return max(1, min(self.vectors_per_thread, 40 // max(registers, 1)) & -2 or 1)
@@ -239,7 +239,7 @@ class PointwiseSpec(KernelSpec):
     @property
     def bounds(self) -> tuple[Node, Node] | None:
         """Lower and upper bounds of the result that fix most of its bits (``Function.bounds``),
-        else None. They pay for the 8 significant bits of bf16, hardly for the 11 of f16.
+        else None. They pay off for the 8 significant bits of bf16, hardly for the 11 of f16.
         """
         outputs = self.form.formula.outputs
         if not self.vectors or self.vector % 2 or [o.dtype for o in outputs] != ["bf16"]:
@@ -259,7 +259,9 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def divisors(self) -> tuple[str, ...]:
-        """Names of the size parameters, innermost first, without the outermost dimension."""
+        """Names of the size parameters, by which indices are divided, innermost first, without the
+        outermost dimension.
+        """
         if self.form.rank == 1:
             return ()
         if self.indexing == "blocks":
@@ -270,7 +272,7 @@ class PointwiseSpec(KernelSpec):
         return (first, *(f"d{i}" for i in range(1, self.form.rank - 1)))
 
     def strides(self, of: int) -> Iterator[tuple[int, str]]:
-        """Yields the dimensions and stride parameters of a stride set, innermost first."""
+        """Yields the dimensions and stride parameters of stride set ``of``, innermost first."""
         stepped = self.form.steps[of] in ("s", "w") or self.indexing == "blocks"
         for dimension in range(0 if stepped else 1, self.form.rank):
             yield dimension, f"t{of}_{dimension}"
@@ -287,15 +289,15 @@ class PointwiseSpec(KernelSpec):
         ]
         pointers += [ptr(o.name, f"{cuda.STORAGE[o.dtype]}*") for o in self.form.formula.outputs]
         blocks = [Param(name, "i64") for name in ("blocks", "b1")]
-        told = blocks if self.indexing == "blocks" else [Param("count", "i64")]
+        params = blocks if self.indexing == "blocks" else [Param("count", "i64")]
         for name in self.divisors:
             if self.wide:
-                told.append(Param(name, "i64"))
+                params.append(Param(name, "i64"))
             else:
-                told += [Param(f"{name}{part}", "u32") for part in ("", "m", "h")]
+                params += [Param(f"{name}{part}", "u32") for part in ("", "m", "h")]
         sets = range(len(self.form.steps))
-        told += [Param(name, "i64") for of in sets for _, name in self.strides(of)]
-        return Abi((*pointers, *told))
+        params += [Param(name, "i64") for of in sets for _, name in self.strides(of)]
+        return Abi((*pointers, *params))
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -314,7 +316,7 @@ class PointwiseSpec(KernelSpec):
                 "loaded": lambda dtype: f"ptxgen_{'half' if dtype == 'bf16' else 'from'}_{dtype}",
                 "storage": cuda.STORAGE,
                 "itemsize": ITEMSIZE,
-                "number": _number,
+                "number": _scalar,
                 "BESIDE": BESIDE,
                 "statements": list(_statements(formula)),
                 "bounds": [] if self.bounds is None else list(_bounds(formula, self.bounds)),
@@ -323,7 +325,7 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def units(self) -> Expr:
-        """Number of units that the grid divides: blocks, vectors or elements."""
+        """Number of units that the grid divides among threads: blocks, vectors or elements."""
         return BLOCKS if self.indexing == "blocks" else CHUNKS if self.vectors else COUNT
 
     @property
@@ -373,8 +375,8 @@ class PointwiseSpec(KernelSpec):
         )
 
 
-def _number(name: str, type: str) -> str:
-    """Returns the C++ expression of a scalar in its 8-byte parameter
+def _scalar(name: str, type: str) -> str:
+    """Returns the C++ expression of the scalar in the 8-byte parameter ``name``
     (:func:`ptxgen.numerics.pointwise.number`).
     """
     double = f"__longlong_as_double((long long){name})"
@@ -388,7 +390,7 @@ def _number(name: str, type: str) -> str:
 
 
 def _statements(formula: Formula) -> Iterator[str]:
-    """Yields the statements that compute the results ``r_...`` of one element from inputs
+    """Yields the C++ statements that compute the results ``r_...`` of one element from inputs
     ``a_...``.
     """
     names = {n: f"a_{n.data.name}" for n in formula.nodes if n.op == "input"}
@@ -398,7 +400,7 @@ def _statements(formula: Formula) -> Iterator[str]:
 
 
 def _bounds(formula: Formula, bounds: tuple[Node, Node]) -> Iterator[str]:
-    """Yields the statements that compute ``low`` and ``high``, the bounds of the result, from
+    """Yields the C++ statements that compute ``low`` and ``high``, the bounds of the result, from
     inputs ``a_...``.
     """
     names = {n: f"a_{n.data.name}" for n in formula.nodes if n.op == "input"}
@@ -418,9 +420,9 @@ def magic(divisor: int) -> tuple[int, int]:
 def walked(
     sizes: Sequence[int], strides: Sequence[Sequence[int]], vector: int, side: int = 0
 ) -> dict[str, int]:
-    """Returns the parameters that describe ``sizes`` and the stride sets, innermost dimension
-    first. ``vector``: elements of a vector; ``side``: elements of a side of a square block, 0 if
-    there are no blocks.
+    """Returns the kernel parameters for the ``sizes`` and ``strides`` of the stride sets, innermost
+    dimension first. ``vector``: elements of a vector; ``side``: elements of a side of a square
+    block, 0 if there are no blocks.
     """
     divisors = {f"d{i}": size for i, size in enumerate(sizes[:-1])}
     found: dict[str, int] = {}

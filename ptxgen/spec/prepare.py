@@ -1,4 +1,4 @@
-"""Base of the kernels that bring operands into another form, in scratch memory."""
+"""Base of the kernels that convert operands into scratch memory, for later kernels of a route."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, WARP, Kernel
 
 
 class PreparingSpec(KernelSpec):
-    """Base of the kernels in which each thread converts ``vectors_per_thread`` pieces."""
+    """Base of the kernels that convert operands, ``vectors_per_thread`` vectors a thread."""
 
     cta_threads: int
     vectors_per_thread: int
@@ -22,7 +22,9 @@ class PreparingSpec(KernelSpec):
     }
 
     def check_threads(self) -> None:
-        """Raises SpecError for partial warps, for no turns, or for an unknown architecture."""
+        """Raises SpecError for partial warps, ``vectors_per_thread`` < 1, or an unknown
+        architecture.
+        """
         name = self.name
         check(self.cta_threads % WARP == 0, name, "whole warps", self.cta_threads, WARP)
         check(

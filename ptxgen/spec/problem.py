@@ -1,4 +1,6 @@
-"""One problem of an operation: its route table, and every number that its launch needs."""
+"""Problems: single steps of operations, each a route table with values of its variables and
+scalars.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from ptxgen.spec.route import Key
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem that an operation asks the kernels to solve.
+    """A problem for the kernels of one route table, such as a product of given sizes.
 
     ``table``: key of the route table. ``dtype``: dtype of the operands, or, in opened tables,
     whatever identifies the computation. ``values``: values of the space's variables, by name (SMS,
@@ -28,7 +30,7 @@ class Problem:
     batch: tuple[int, int] = (1, 1)
 
     def given(self, sms: int) -> dict[str, int]:
-        """Returns the variables by name, on a device with ``sms`` SMs."""
+        """Returns the values of the variables by name, with SMS = ``sms``."""
         return {**dict(self.values), "SMS": sms}
 
     @property
@@ -37,7 +39,9 @@ class Problem:
         return prod(self.batch)
 
     def parameters(self, environment: Mapping[str, int]) -> dict[str, int | float]:
-        """Returns all values that parameters may be bound to, by lower-case name."""
+        """Returns the values of kernel parameters by lower-case name: ``environment`` and the
+        scalars.
+        """
         return {name.lower(): value for name, value in (*environment.items(), *self.scalars)}
 
     def __str__(self) -> str:

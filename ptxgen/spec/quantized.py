@@ -1,8 +1,8 @@
 """Dequantization of weights into scratch memory, for the dense GEMM kernels.
 
 ==========  ==========================================================================
-``BLOCKS``  blocks of 64 numbers, in the order of :mod:`ptxgen.numerics.weight_format`
-``COUNT``   numbers, for formats whose blocks are no multiples of 64
+``BLOCKS``  blocks of 64 elements, in the order of :mod:`ptxgen.numerics.weight_format`
+``COUNT``   elements, for formats whose blocks are no multiples of 64
 ==========  ==========================================================================
 
 A route's :class:`~ptxgen.spec.route.Step` defines both by the variables of its table's space.
@@ -29,22 +29,22 @@ from ptxgen.spec.prepare import PreparingSpec
 
 BLOCKS, COUNT = var("BLOCKS"), var("COUNT")
 PIECE = 64
-"""Numbers in one of the ``BLOCKS``."""
+"""Weight elements in one of the ``BLOCKS``."""
 FORMAT = "of the weight"
-"""Description of the field ``format``, for people."""
+"""Description of the field ``format``, for the ``ptxgen`` command."""
 _DTYPES = ("f32", "bf16", "f16")
 
 
 def looked_up(format: WeightFormat) -> bool:
-    """Returns whether kernels multiply by the weight as it is stored, with the codebook in
-    registers: 4-bit codes with f32 scales in blocks of :data:`PIECE`.
+    """Returns whether GEMM kernels can multiply by the stored codes of ``format``, with the
+    codebook in registers: 4-bit codes with f32 scales in blocks of :data:`PIECE`.
     """
     plain = format.decoding == "scale * code" and format.scales == "f32"
     return plain and format.bits == 4 and format.integers is None and format.block == PIECE
 
 
 LOOKED_UP = tuple(format for format in FORMATS.values() if looked_up(format))
-"""Formats whose codebook kernels look up, in registers or in shared memory."""
+"""Weight formats whose codebook kernels keep in registers or in shared memory."""
 
 
 class QuantizedSpec(KernelSpec):
@@ -53,7 +53,7 @@ class QuantizedSpec(KernelSpec):
     format: WeightFormat
 
     def seen(self, dtype: Hashable) -> Hashable:
-        """Returns the dtype unchanged: these kernels depend on the format, too."""
+        """Returns ``dtype`` unchanged: these kernels depend on the weight format, too."""
         return dtype
 
     def takes(self, dtype: Hashable) -> bool:
@@ -79,11 +79,11 @@ class LookedUpSpec(QuantizedSpec):
 
 @dataclass(frozen=True)
 class DequantizeSpec(QuantizedSpec, PreparingSpec):
-    """A kernel that decodes a weight as ``format`` says, rounds once to ``dtype`` and stores it
-    densely.
+    """A kernel that decodes a weight in ``format``, rounds once to ``dtype`` and stores it densely.
 
-    A thread converts ``vectors_per_thread`` times 8 numbers. Codes of :data:`LOOKED_UP` formats are
-    looked up by shuffles in a half warp; for other formats a thread evaluates the decoding formula.
+    A thread converts ``vectors_per_thread`` times 8 elements. Codes of :data:`LOOKED_UP` formats
+    are looked up by shuffles in a half warp; for other formats a thread evaluates the decoding
+    formula.
     """
 
     dtype: str = "f32"
@@ -116,7 +116,7 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
 
     @property
     def decoder(self) -> str:
-        """Macro file that fetches and decodes codes."""
+        """Macro file of the template that loads and decodes codes."""
         return f"quantized/decode/{'codebook' if looked_up(self.format) else 'formula'}.cuh.j2"
 
     @property
@@ -124,7 +124,7 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
         return MappingProxyType({"CODE": self.format.values, "decoding": self.decoding})
 
     def decoding(self, code: str) -> tuple[list[str], str]:
-        """Returns the statements that decode the number in ``code``, and the name of the result."""
+        """Returns the C++ statements that decode the element in ``code``, and the result's name."""
         row = self.format
         code_node, scale, offset = (f.read(name, "f32") for name in ("code", "scale", "offset"))
         found = row.decode(code_node, scale, offset if row.offsets else None)

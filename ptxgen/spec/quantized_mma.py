@@ -26,12 +26,12 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
     instruction's 16 rows, rows of A its 8 columns.
 
     ``stages``: stages of the copied arrays (A, indices, scales); widened B has two. ``split``:
-    "serial" (a CTA takes one chunk after another and adds each to a second set of sums) or
+    "serial" (a CTA computes chunk after chunk and adds each to a second set of sums) or
     "workspace" (a CTA for each tile and chunk, whose sums a reduce kernel adds). ``prefetch``:
-    steps of 16 k by which fragments are fetched ahead. ``streamed``: "b" loads the weight with L2's
-    evict-first policy. ``teams``: number of teams of producers, each with its own ``stages`` and two
-    widened tiles of B. ``copy_a``: "plain" copies A element by element through registers, at any
-    alignment.
+    steps of 16 k by which fragments are loaded ahead. ``streamed``: "b" loads the weight with L2's
+    evict-first policy. ``teams``: number of teams of producers, each with its own ``stages`` and
+    two widened tiles of B. ``copy_a``: "plain" copies A element by element through registers, at
+    any alignment.
     """
 
     layout: str
@@ -93,7 +93,7 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
         check(threads % a.vectors == 0, name, "rows of A at once", threads, a.vectors)
         wide, slim = self.side("b"), self.side("a")
         needed = self.fragment_registers(wide, slim, 2)
-        self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
+        self.check_resources(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -112,7 +112,7 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
 
     def side(self, x: str) -> MmaSide:
         """Returns the tile of operand "a" or "b" in shared memory; B is the widened, dense one."""
-        return MmaSide(copy="vector", wide=x == "b", **self.laid(x, self.packed.threads))
+        return MmaSide(copy="vector", wide=x == "b", **self.side_arguments(x, self.packed.threads))
 
     @property
     def shared_bytes(self) -> int:

@@ -20,20 +20,22 @@ from ptxgen.spec.mma import VECTOR
 from ptxgen.spec.quantized import PIECE, LookedUpSpec
 
 LAYOUTS = ("NT", "NN")
-"""Layouts of the forward product, and of the input gradient."""
+"""Legal layouts: of the forward product, and of the input gradient."""
 INDICES = 32
 """4-bit indices in a vector of 16 bytes."""
 PRODUCERS = "warps that copy operands and widen the weight's indices"
-"""Description of the field ``producer_warps``, for people."""
-TEAMS = "teams of producers, which take stages in turns (none: all help at each)"
-"""Description of the field ``teams``, for people."""
+"""Description of the field ``producer_warps``, for the ``ptxgen`` command."""
+TEAMS = "teams of producers, which fill stages in rotation (none: all help at each)"
+"""Description of the field ``teams``, for the ``ptxgen`` command."""
 ROWS = 8
-"""Rows that a warp widens side by side, such that their stores go to different banks."""
+"""Rows of a stage that a warp widens side by side, so that their stores go to different banks."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """A stage of indices, as threads copy it: rows of ``parts`` vectors of 16 bytes."""
+    """A stage of 4-bit indices: ``rows`` rows of ``parts`` 16-byte vectors, copied by ``threads``
+    threads.
+    """
 
     rows: int
     parts: int
@@ -41,7 +43,7 @@ class Packed:
 
     @property
     def turns(self) -> int:
-        """Vectors that a thread copies."""
+        """16-byte vectors of a stage that a thread copies."""
         return self.rows * self.parts // self.threads
 
     @property
@@ -52,12 +54,12 @@ class Packed:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a stage, with an f32 scale for each vector."""
+        """Bytes of a stage of indices, with an f32 scale for each vector."""
         return self.rows * self.parts * (16 + 4)
 
 
 class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
-    """Base of the GEMM kernels whose B is ``data`` and ``scales``: 9 bytes for 16 numbers."""
+    """Base of the GEMM kernels whose B is ``data`` and ``scales``: 9 bytes for 16 elements."""
 
     producer_warps: int
 
@@ -72,7 +74,7 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
 
     @property
     def crews(self) -> int:
-        """Number of teams of producers; 1 if all producers work on each stage."""
+        """Number of producer teams; 1 if all producers work on each stage."""
         return self.teams or 1
 
     @property
@@ -87,12 +89,12 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
 
     @property
     def packed(self) -> Packed:
-        """Layout of a stage of indices."""
+        """Layout of a stage of 4-bit indices."""
         rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
         return Packed(rows, columns // INDICES, self.producer_warps * WARP // self.crews)
 
     def check_packed(self) -> None:
-        """Raises SpecError if a team's threads do not divide a stage's vectors."""
+        """Raises SpecError if the threads of a producer team do not divide a stage's vectors."""
         packed, name = self.packed, self.name
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
         columns = packed.parts * INDICES
@@ -125,7 +127,7 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
 
     @property
     def pointers(self) -> tuple[Param, ...]:
-        """Pointer parameters, in order."""
+        """Pointer parameters of the kernel, in order."""
         alone = "" if self.multiplier == "wgmma" else " __restrict__"
         sums = (ptr("workspace", "float*", optional=True),) if self.partial else ()
         return (
@@ -144,7 +146,7 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
 
 
 class QuantizedSyncSpec(QuantizedGemmSpec, StagedSpec):
-    """Base of the ``mma.sync`` kernels with helper warps, a CTA for each tile."""
+    """Base of the ``mma.sync`` kernels with producer warps, and a CTA for each tile."""
 
     if TYPE_CHECKING:
 

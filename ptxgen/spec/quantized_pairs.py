@@ -17,7 +17,7 @@ from ptxgen.spec.quantized_packed import INDICES, LAYOUTS, QuantizedSyncSpec
 SPLITS = ("serial",)
 TABLE = 1 << 16
 """Bytes of the lookup table in shared memory: 256 bytes for each byte of two indices, so that each
-lane reads the pair of numbers from its own copy."""
+lane reads the pair of decoded elements from its own copy."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
 
     A CTA computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. ``warps`` warps, side by side
     along n, multiply; ``producer_warps`` warps copy operands. Columns of B are the instruction's 16
-    rows, rows of A its 8 columns. The lanes that multiply look up numbers of B in shared memory,
+    rows, rows of A its 8 columns. The lanes that multiply look up elements of B in shared memory,
     two at a time.
 
-    ``stages``: stages of the copied arrays (A, indices, scales). ``split``: "serial", a CTA takes
-    one chunk after another and adds each to a second set of sums. ``prefetch``: steps of 16 k by
-    which numbers are looked up ahead. ``streamed``: "b", the weight is loaded with L2's evict-first
-    policy.
+    ``stages``: stages of the copied arrays (A, indices, scales). ``split``: "serial", a CTA
+    computes chunk after chunk and adds each to a second set of sums. ``prefetch``: steps of 16 k by
+    which elements are looked up ahead. ``streamed``: "b", the weight is loaded with L2's
+    evict-first policy.
     """
 
     layout: str
@@ -86,7 +86,7 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
         slim = self.side("a").fragments
         needed = 2 * 4 * self.strips * slim
         needed += self.buffers * 2 * slim + (self.prefetch * 8 + 4) * self.strips + 16
-        self.check_room(needed, "accumulators, fragments, codes, addresses", self.ctas_per_sm)
+        self.check_resources(needed, "accumulators, fragments, codes, addresses", self.ctas_per_sm)
 
     # -- derived --------------------------------------------------------------
     @property
@@ -115,12 +115,12 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
 
     @property
     def columns(self) -> int:
-        """Numbers in a row of the weight's stage."""
+        """Elements in a row of the weight's stage."""
         return self.bk if self.along_k else self.bn
 
     @property
     def parts(self) -> int:
-        """Vectors of indices in a row of the weight's stage."""
+        """16-byte vectors of indices in a row of the weight's stage."""
         return self.columns // INDICES
 
     @property
@@ -132,12 +132,12 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
 
     @property
     def scale_parts(self) -> int:
-        """Scales of a row of the weight's stage."""
+        """Scales in a row of the weight's stage."""
         return max(self.columns // self.scale_block, 1)
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of a stage of indices and scales."""
+        """Bytes of a stage of the weight: indices and scales."""
         return self.rows * (self.pitch + 4 * self.scale_parts)
 
     @property
@@ -146,9 +146,11 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
         return -(-(self.side("a").nbytes + self.weight_bytes) // 128) * 128
 
     def side(self, x: str) -> MmaSide:
-        """Returns the tile of operand "a" in shared memory."""
+        """Returns the shared-memory tile of A; ``x`` must be "a"."""
         assert x == "a"
-        return MmaSide(copy="vector", wide=False, **self.laid(x, self.producer_warps * WARP))
+        return MmaSide(
+            copy="vector", wide=False, **self.side_arguments(x, self.producer_warps * WARP)
+        )
 
     @property
     def exchange_pitch(self) -> int:

@@ -35,7 +35,7 @@ from ptxgen.spec.quantized import FORMAT, LOOKED_UP, PIECE, LookedUpSpec
 
 LOOKUPS = ("select", "shuffle")
 _ROWS_AT_ONCE = 1 << 9
-"""Most tiles along M with a CTA each; these CTAs stride over the tiles further down."""
+"""Most tiles along M that have a CTA of their own; these CTAs loop over the others."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class QuantizedPtxSpec(LookedUpSpec):
 
     A CTA computes ``bm`` rows by ``warps`` / (``bm`` / ``tm``) times 32 ``tn`` columns, a thread
     ``tm`` by ``tn`` of them. ``layout``: "NT", of a product, or "NN", of its transpose.
-    ``prefetch``: steps, of eight k's or four, by which codes are fetched ahead, and of few rows A
-    too. ``lookup``: "select", by a tree of 15 ``selp``; or "shuffle", from the lanes of a half
+    ``prefetch``: steps of eight or four k's by which codes are loaded ahead; A too, if a thread has
+    few rows. ``lookup``: "select", by a tree of 15 ``selp``; or "shuffle", from the lanes of a half
     warp. ``align_a``: bytes that rows of A are aligned to, and loaded at a time.
     """
 
@@ -71,7 +71,8 @@ class QuantizedPtxSpec(LookedUpSpec):
         "format": FORMAT,
         "layout": "NT multiplies by the weight's transpose; NN by the weight",
         "prefetch": "steps by which codes are loaded ahead of their use",
-        "lookup": "codebook lookup: select (a tree of selp in registers) or shuffle (from other lanes)",
+        "lookup": "codebook lookup: select (a tree of selp in registers) or shuffle (from other "
+        "lanes)",
         "warps": "warps of a CTA",
     }
 
@@ -105,7 +106,7 @@ class QuantizedPtxSpec(LookedUpSpec):
 
     @property
     def rows_ahead(self) -> bool:
-        """Whether A is fetched as far ahead as codes; registers allow it for few rows."""
+        """Whether A is loaded as far ahead as codes; registers suffice for few rows a thread."""
         return self.tm * self.prefetch <= 8
 
     @property
@@ -115,7 +116,7 @@ class QuantizedPtxSpec(LookedUpSpec):
 
     @property
     def unit(self) -> int:
-        """Required divisor of K."""
+        """Divisor of K that the kernel requires."""
         return 1
 
     @property
@@ -301,7 +302,7 @@ class QuantizedMmaSpec(QuantizedPtxSpec):
 class FinishSpec(FinishingSpec):
     """A kernel of ``c = activation(c + bias)`` in place: the epilogue of ``accumulate="f64"``.
 
-    A thread has a column of C, in every row or, where there are many, in some of them.
+    A thread computes a column of C, in all rows or, if there are many, in every 512th.
     """
 
     cta_threads: int = 128
@@ -350,5 +351,5 @@ class FinishSpec(FinishingSpec):
 
 
 def _bits(value: float) -> str:
-    """Returns an f32 constant in PTX."""
+    """Returns an f32 literal of PTX, such as "0f3F800000"."""
     return f"0f{struct.unpack('<I', struct.pack('<f', value))[0]:08X}"

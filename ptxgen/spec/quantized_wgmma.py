@@ -24,10 +24,10 @@ class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
     """A wgmma kernel whose B is a quantized weight, as it is stored: ``data`` and ``scales``.
 
     ``producer_warps`` warps (whole warpgroups) copy ``index_stages`` stages of indices ahead and
-    widen them into B's part of a stage; their first thread issues TMA loads of A. ``teams``:
-    producers form so many teams (whole warpgroups), which take stages in turns, each with
+    widen them into B's part of a stage; their first thread issues TMA loads of A. ``teams``: number
+    of teams (whole warpgroups) of producers, which fill stages in rotation, each with
     ``index_stages`` stages of indices of its own. A team then has as many stage times as there are
-    teams to widen one stage.
+    teams to widen a stage.
     """
 
     producer_warps: int = 8
@@ -46,6 +46,7 @@ class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
     }
 
     def __post_init__(self) -> None:
+        check(self.producer_warps >= 4, type(self).__name__, "producers", self.producer_warps, ">= 4")
         super().__post_init__()
         name = self.name
         # A team waits on an mbarrier's parity, which cannot tell turns apart that differ by two.
@@ -106,4 +107,4 @@ class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
             terms[1] |= (CHUNK % self.bk).eq(0)
         if self.partial:
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
-        return all_of((*terms, *(value <= limit for _, value, limit in self.asked_bounds)))
+        return all_of((*terms, *(value <= limit for _, value, limit in self.required_bounds)))

@@ -26,12 +26,12 @@ from ptxgen.spec.base import INDEX_MAX, Expect, check
 from ptxgen.spec.prepare import PreparingSpec
 
 VECTOR = 16
-"""Bytes of a vector: a thread copies as many at a time, and rows of a copy are aligned to them."""
+"""Bytes of a vector: a thread copies one at a time, and rows of a copy are aligned to it."""
 _ELEMENTS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
 
 
 def pitch(columns: Expr, size: int) -> Expr:
-    """Returns the row pitch of a copy, in elements of ``itemsize`` bytes."""
+    """Returns the row pitch of an aligned copy, in elements of ``size`` bytes."""
     return ceil_div(columns, VECTOR // size) * (VECTOR // size)
 
 
@@ -39,9 +39,8 @@ def pitch(columns: Expr, size: int) -> Expr:
 class RealignSpec(PreparingSpec):
     """Copies ``matrices`` row-major matrices (1 or 2) of elements of ``itemsize`` bytes.
 
-    ``y0[i, j] = x0[i, j]`` for rows of ``x0`` that are ``ldx0`` elements apart and start anywhere;
-    those of ``y0`` are :func:`pitch` apart, and zero behind the last column. Likewise ``x1`` and
-    ``y1``.
+    ``y0[i, j] = x0[i, j]`` for rows of ``x0`` with pitch ``ldx0`` and any alignment; rows of ``y0``
+    have the pitch :func:`pitch`, and zeros past the last column. Likewise ``x1`` and ``y1``.
 
     A thread copies ``vectors_per_thread`` vectors. An unaligned vector spans two aligned ones: the
     thread loads both if they are inside the row, else single elements, so that it reads nothing
@@ -76,7 +75,7 @@ class RealignSpec(PreparingSpec):
 
     @property
     def dtype(self) -> str:
-        """Untyped dtype in PTX's notation: "b8" to "b64"."""
+        """Untyped dtype of the elements in PTX's notation: "b8" to "b64"."""
         return f"b{8 * self.itemsize}"
 
     def of(self, dtype: Hashable) -> Self:
@@ -102,8 +101,8 @@ class RealignSpec(PreparingSpec):
     def abi(self) -> Abi:
         which = range(self.matrices)
         pointers = ((ptr(f"x{i}", "const Element*"), ptr(f"y{i}", "Vector*")) for i in which)
-        told = (("ldx", "i64"), ("rows", "u32"), ("cols", "u32"))
-        scalars = (Param(f"{name}{i}", kind) for name, kind in told for i in which)
+        kinds = (("ldx", "i64"), ("rows", "u32"), ("cols", "u32"))
+        scalars = (Param(f"{name}{i}", kind) for name, kind in kinds for i in which)
         return Abi((*chain.from_iterable(pointers), *scalars))
 
     @property
@@ -139,7 +138,7 @@ class RealignSpec(PreparingSpec):
     def describe(self) -> tuple[str, ...]:
         return (
             f"contract {self.contract}: {self.contract.step}",
-            f"{self.matrices} matrices of elements of {self.itemsize} bytes, into rows at multiples of "
-            f"{VECTOR} bytes",
+            f"{self.matrices} matrices of elements of {self.itemsize} bytes, into rows at "
+            f"multiples of {VECTOR} bytes",
             f"CTAs {self.grid} of {self.threads} threads",
         )

@@ -32,7 +32,7 @@ STATES, SMS = var("STATES"), var("SMS")
 _SIZES = (("BATCH", SIZE), ("TOKENS", SIZE), ("CHANNELS", SIZE))
 _SMS = ("SMS", Between(1, SMS_MAX))
 _CTAS = BATCH * ceil_div(CHANNELS, 4) <= GRID_MAX
-"""Bound of the grid for the smallest CTA, which has 4 channels."""
+"""Predicate that the grid is within CUDA's limit, even with 4 channels a CTA."""
 SPACE = Space(
     "selective_scan",
     (*_SIZES, ("STATES", Between(1, recurrence.STATES_MAX)), _SMS),
@@ -44,18 +44,20 @@ SOFTPLUS, TURNED, OUT_F32 = 1, 2, 4
 not channels; the result is f32."""
 PARTS = ("forward", "backward")
 WORK = {"forward": 18, "backward": 50}
-"""Approximate instructions of a selective scan for each token of a state; a decay takes 12 of
+"""Approximate instructions of a selective scan for each token and state; a decay takes 12 of
 them."""
 
 
-def lies(*arrays: str, along: tuple[str, ...] = ("batch", "token", "channel")) -> tuple[Param, ...]:
-    """Returns the stride parameters, in elements, of each array along the given dimensions."""
+def stride_params(
+    *arrays: str, along: tuple[str, ...] = ("batch", "token", "channel")
+) -> tuple[Param, ...]:
+    """Returns the stride parameters, in elements, of each array along the dimensions ``along``."""
     return tuple(Param(f"{a}_{each}", "i64") for a in arrays for each in along)
 
 
 @dataclass(frozen=True)
 class RecurrenceSpec(KernelSpec):
-    """Base of the kernels of recurrences: a CTA walks along the tokens of some channels."""
+    """Base of the kernels of recurrences: a CTA loops over the tokens of some channels."""
 
     part: str = "forward"
     dtype: str = "bf16"
@@ -74,7 +76,7 @@ class RecurrenceSpec(KernelSpec):
 
     @property
     def channels(self) -> int:
-        """Channels of a CTA."""
+        """Channels that a CTA computes."""
         raise NotImplementedError
 
     @property
@@ -106,7 +108,7 @@ class RecurrenceSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class SelectiveSpec(RecurrenceSpec):
-    """A selective scan: ``lanes`` lanes share a channel and have ``states_per_lane`` of its states
+    """A selective scan: ``lanes`` lanes share a channel and keep ``states_per_lane`` of its states
     each.
 
     Inputs go through shared memory in tiles of ``tile_tokens`` tokens; the next tile is loaded
@@ -151,7 +153,7 @@ class SelectiveSpec(RecurrenceSpec):
 
     @property
     def template(self) -> str:  # type: ignore[override]
-        """Template file of the part."""
+        """Template file, by ``part``."""
         return f"recurrence/selective_{self.part}.cu.j2"
 
     @property
@@ -169,7 +171,7 @@ class SelectiveSpec(RecurrenceSpec):
 
     @property
     def sharing(self) -> int:
-        """Channels that a warp has."""
+        """Channels that a warp computes."""
         return WARP // self.lanes
 
     @property
@@ -192,7 +194,7 @@ class SelectiveSpec(RecurrenceSpec):
 
     @property
     def least(self) -> int:
-        """Fewest states of a channel that the kernel serves, since the contract's tiles (and
+        """Fewest states of a channel that the kernel supports, since the contract's tiles (and
         backward its blocks of channels) depend on their number; 0: none.
         """
         served = (
@@ -230,7 +232,7 @@ class SelectiveSpec(RecurrenceSpec):
         given = [ptr("x", element), ptr("delta", element), ptr("a", "const float*")]
         given += [ptr("b", element), ptr("c", element)]
         some = [ptr(n, "const float*", optional=True) for n in ("d", "delta_bias")]
-        told = (*lies("x", "delta"), *lies("b", "c", along=("batch", "token")))
+        strides = (*stride_params("x", "delta"), *stride_params("b", "c", along=("batch", "token")))
         sizes = tuple(Param(n, "u32") for n in ("tokens", "channels", "states", "flags"))
         if self.part == "backward":
             sums = [ptr(n, "float*") for n in ("dd", "da", "db", "dc")]
@@ -244,7 +246,7 @@ class SelectiveSpec(RecurrenceSpec):
                 *sums,
                 ptr("dstate", "float*", optional=True),
             )
-            return Abi((*pointers, *told, *sizes, Param("batch", "u32")))
+            return Abi((*pointers, *strides, *sizes, Param("batch", "u32")))
         pointers = (
             *given,
             *some,
@@ -254,12 +256,12 @@ class SelectiveSpec(RecurrenceSpec):
             ptr("last", "float*", optional=True),
             ptr("kept", "float*", optional=True),
         )
-        return Abi((*pointers, *told, *lies("z", "y"), *sizes))
+        return Abi((*pointers, *strides, *stride_params("z", "y"), *sizes))
 
 
 @dataclass(frozen=True)
 class LinearSpec(RecurrenceSpec):
-    """A linear recurrence: a thread has a channel, and loads ``prefetch`` tokens ahead."""
+    """A linear recurrence: a thread computes a channel, and loads ``prefetch`` tokens ahead."""
 
     threads: int = WARP
     prefetch: int = 16
@@ -310,7 +312,7 @@ class LinearSpec(RecurrenceSpec):
                 *(ptr(n, f"{kind}*") for n in ("da", "db")),
                 ptr("dstate", "float*", optional=True),
             )
-            return Abi((*pointers, *lies("a"), *sizes))
+            return Abi((*pointers, *stride_params("a"), *sizes))
         pointers = (
             a,
             ptr("b", f"const {kind}*"),
@@ -318,4 +320,4 @@ class LinearSpec(RecurrenceSpec):
             ptr("y", "void*"),
             ptr("last", "float*", optional=True),
         )
-        return Abi((*pointers, *lies("a", "b", "y"), *sizes, Param("flags", "u32")))
+        return Abi((*pointers, *stride_params("a", "b", "y"), *sizes, Param("flags", "u32")))

@@ -1,7 +1,7 @@
 """A formula over rows cut into stages at its reductions, as CUDA C++.
 
 A stage computes values of each element of a row and reduces them; values of the row itself follow.
-The last stage writes the results that have a number for each element. The templates of
+The last stage writes the results that have a value for each element. The templates of
 :mod:`ptxgen.spec.row_reductions` put the stages together.
 """
 
@@ -18,8 +18,8 @@ from ptxgen.numerics.formula import STORED, Formula, Input, Node, Output
 from ptxgen.numerics.reduction_order import GROUP
 from ptxgen.spec import formula as cuda
 
-HOLDS = (2, 4, 8, 16, 32)
-"""Sizes, in bytes, to which the values held for an element are rounded up."""
+KEPT_SIZES = (2, 4, 8, 16, 32)
+"""Sizes to which the bytes that a kernel keeps for an element are rounded up."""
 
 STARTS = {
     "sum": {"f32": "0.0f", "f64": "0.0", "i32": "0", "i64": "0ll"},
@@ -37,23 +37,23 @@ STARTS = {
         "i64": "9223372036854775807ll",
     },
 }
-"""Initial values of reductions, by operation and dtype."""
+"""C++ initial values of reductions, by operation and dtype."""
 PACKED = {
     ("max", "bf16"): "0xff80ff80u",
     ("min", "bf16"): "0x7f807f80u",
     ("max", "f16"): "0xfc00fc00u",
     ("min", "f16"): "0x7c007c00u",
 }
-"""Initial values of two packed 16-bit maxima or minima, by operation and dtype."""
+"""C++ initial values of two packed 16-bit maxima or minima, by operation and dtype."""
 _COSTLY = ("call", "div", "sqrt")
 
 
 @dataclass(frozen=True)
 class Array:
-    """An argument or a result of the formula, as kernels see it.
+    """An argument or a result of a row formula, with its C++ types.
 
-    ``kind``: "element", "row", "column" or "scalar", for which it has a number each. ``value``: for
-    a result, the name of the C++ variable that is stored.
+    ``kind``: "element" (a value for each row and column), "row", "column" or "scalar". ``value``:
+    for a result, the name of the C++ variable that is stored.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Array:
 
 
 class Reduction:
-    """A reduce node of a stage, with the names that the template uses."""
+    """A reduce node of a stage, with the C++ names that the template uses."""
 
     def __init__(self, node: Node, number: int) -> None:
         self.node, self.name = node, f"r{number}"
@@ -94,39 +94,39 @@ class Reduction:
         found = node.args[0].data if node.args[0].op == "input" else None
         halves = found is not None and found.dtype in ("bf16", "f16") and found.kind == "element"
         self.packed: Input | None = found if halves and not self.ordered else None
-        """Array whose 16-bit elements are compared without conversion, two at a time; the result is
-        the same, since every 16-bit float is an f32 number."""
-        self.at = _picked(node)
-        """Index of the only element that counts, if there is one: all others would add zero."""
+        """Array whose 16-bit elements are compared two at a time, without conversion, else None;
+        the result is the same, since every 16-bit float is an f32 value."""
+        self.at = _selected_index(node)
+        """Index of the only element that contributes to the sum; None if several do."""
         self.value = self.where = ""
         """C++ names of the reduced value, and of ``at``."""
         self.body: list[str] = []
-        """Statements that compute the reduced value of the only element."""
+        """C++ statements that compute the reduced value of the only element."""
 
     @property
     def packed_start(self) -> str:
-        """Initial value of two packed 16-bit maxima or minima."""
+        """C++ initial value of two packed 16-bit maxima or minima."""
         assert self.packed is not None
         return PACKED[self.node.data, self.packed.dtype]
 
     @property
     def packed_result(self) -> str:
-        """Expression that reduces the two packed extremes to one, in f32."""
+        """C++ expression that reduces the two packed extremes to one, in f32."""
         assert self.packed is not None
         words = f"{self.name}_p & 0xffffu", f"{self.name}_p >> 16"
         low, high = (f"ptxgen_from_{self.packed.dtype}((unsigned short)({w}))" for w in words)
         return self.join(low, high)
 
     def join(self, a: str, b: str) -> str:
-        """Returns the expression that combines ``a`` and ``b``, each evaluated once."""
+        """Returns the C++ expression that combines ``a`` and ``b``, each evaluated once."""
         if not self.ordered:
             return f"ptxgen_{self.node.data}({a}, {b})"
         op = {"sum": "add", "prod": "mul"}[self.node.data]
         return cuda.expression(Node(op, (self.node, self.node), self.node.type), [a, b])
 
 
-def _picked(node: Node) -> Node | None:
-    """Returns the index of the only element in a sum of ``where(index == at, x, 0)``, else None."""
+def _selected_index(node: Node) -> Node | None:
+    """Returns the node ``at`` if a reduction is ``sum(where(index == at, x, 0))``, else None."""
     arg = node.args[0]
     if node.data != "sum" or arg.op != "select" or arg.args[2].op != "const" or arg.args[2].data:
         return None
@@ -140,24 +140,25 @@ def _picked(node: Node) -> Node | None:
 
 
 class Stage:
-    """One stage: values of each element, reductions of these, then values of the row.
+    """One stage of a row formula: values of each element, reductions of these, then values of the
+    row.
 
     ``reductions``: the stage's reductions; ``outputs``: results for elements, in the last stage;
-    ``reads``: arrays of elements and columns; ``body``: statements for an element; ``after``:
-    statements for the row, once its reductions are known.
+    ``reads``: arrays of elements and columns; ``body``: C++ statements for an element; ``after``:
+    C++ statements for the row, once its reductions are known.
     """
 
     reductions: list[Reduction]
     outputs: list[Array]
     downs: list[Array]
-    """Results that are sums down rows."""
+    """Results for each column: sums over rows."""
     reads: list[Array]
     body: list[str]
     after: list[str]
     kept: list[tuple[str, str]]
-    """Values of elements that later stages reuse: (array, C++ value)."""
+    """Values of elements that later stages reuse: (array that keeps them, C++ value)."""
     held: list[tuple[str, str, str]]
-    """Values that earlier stages kept: (C++ type, name, array)."""
+    """Values of elements that earlier stages kept: (C++ type, name, array)."""
     values: dict[Node, str]
 
     @property
@@ -167,7 +168,7 @@ class Stage:
 
     @property
     def joined(self) -> list[Reduction]:
-        """Reductions over all elements of a row."""
+        """Reductions of all elements of a row."""
         return [r for r in self.reductions if r not in self.alone]
 
     @property
@@ -177,7 +178,7 @@ class Stage:
 
 
 class Plan:
-    """A formula cut into stages at its reductions.
+    """A row formula, cut into stages at its reductions.
 
     Stage s computes the element values that reductions of depth s need, and reduces them. The last
     stage writes the results for elements. ``keep``: whether expensive element values that a later
@@ -196,7 +197,7 @@ class Plan:
         self.columns = [i for i in arrays if i.kind == "column"]
         self.rows = [i for i in arrays if i.kind == "row"]
         self.kept: dict[Node, str] = {}
-        self.names = dict(self._given())
+        self.names = dict(self._input_names())
         self.before = self._row_values(0)
         count = max((d for n, d in self.depth.items() if n.op == "reduce"), default=0)
         numbers = iter(range(1000))
@@ -222,24 +223,30 @@ class Plan:
 
     @property
     def all_stages(self) -> list[Stage]:
-        """All stages, with the last one, which writes results for elements, if there is one."""
+        """All stages in order, with the last one, which writes results for elements, if there is
+        one.
+        """
         return [*self.stages, *([self.last] if self.last else [])]
 
     @property
     def held(self) -> int:
-        """Most bytes that are held for an element at a time, rounded up to one of :data:`HOLDS`."""
+        """Most bytes that are kept for an element at a time, rounded up to one of
+        :data:`KEPT_SIZES`.
+        """
         most = 0
         for s in range(len(self.all_stages)):
             later = {i for each in self.all_stages[s:] for i in each.loaded}
-            kept = sum(ITEMSIZE[n.type] for n, at in self.kept.items() if self._alive(at, s))
+            kept = sum(ITEMSIZE[n.type] for n, at in self.kept.items() if self._is_live(at, s))
             most = max(most, kept + sum(i.nbytes for i in later))
-        if most > HOLDS[-1]:
-            raise ShapeError(f"{most} bytes of an element are held; at most {HOLDS[-1]} can be")
-        return next(h for h in HOLDS if h >= most)
+        if most > KEPT_SIZES[-1]:
+            raise ShapeError(
+                f"{most} bytes of an element are held; at most {KEPT_SIZES[-1]} can be"
+            )
+        return next(h for h in KEPT_SIZES if h >= most)
 
     @property
     def kept_values(self) -> list[tuple[str, str]]:
-        """Values that are kept for later stages: (C++ type, name)."""
+        """Values that are kept for later stages, as pairs (C++ type, name)."""
         return [(cuda.CTYPES[n.type], name) for n, name in self.kept.items()]
 
     @property
@@ -252,12 +259,12 @@ class Plan:
             return False
         return not any(s.loaded for s in self.all_stages[made + 1 :])
 
-    def _alive(self, array: str, stage: int) -> bool:
+    def _is_live(self, array: str, stage: int) -> bool:
         made = next(i for i, s in enumerate(self.stages) if array in (a for a, _ in s.kept))
         used = [i for i, s in enumerate(self.all_stages) if array in (a for _, _, a in s.held)]
         return made < stage <= max(used, default=-1)
 
-    def _given(self) -> Iterator[tuple[Node, str]]:
+    def _input_names(self) -> Iterator[tuple[Node, str]]:
         for node in self.formula.nodes:
             if node.op == "input":
                 suffix = {"element": "_e", "column": "_e", "row": "_r", "all": ""}[
@@ -281,7 +288,9 @@ class Plan:
         ]
 
     def _row_values(self, depth: int) -> list[str]:
-        """Returns the statements for values of a row, once reductions up to ``depth`` are known."""
+        """Returns the C++ statements for values of a row, once reductions up to ``depth`` are
+        known.
+        """
         known = [
             n
             for n in self.formula.nodes
@@ -293,7 +302,7 @@ class Plan:
         stage = Stage()
         stage.reductions, stage.outputs, stage.downs, stage.after = reductions, [], [], []
         values = {**self.names, **{n: f"{at}_e" for n, at in self.kept.items()}}
-        cone = _cone(roots, values)
+        cone = _dependencies(roots, values)
         stage.held = [
             (cuda.CTYPES[n.type], f"{at}_e", at) for n, at in self.kept.items() if n in cone
         ]
@@ -316,8 +325,8 @@ class Plan:
         return stage
 
 
-def _cone(roots: Iterable[Node], known: Mapping[Node, str]) -> dict[Node, None]:
-    """Returns all nodes that ``roots`` depend on, down to the known ones."""
+def _dependencies(roots: Iterable[Node], known: Mapping[Node, str]) -> dict[Node, None]:
+    """Returns all nodes that ``roots`` depend on, down to the ``known`` ones."""
     found: dict[Node, None] = {}
     stack = list(roots)
     while stack:
@@ -344,8 +353,10 @@ def _needed_again(
         if node in seen or node in known:
             continue
         seen.add(node)
-        mine = node.level == "element" and node in cone
-        if mine and any(n.op in _COSTLY and n.level == "element" for n in _cone([node], known)):
+        wanted = node.level == "element" and node in cone
+        if wanted and any(
+            n.op in _COSTLY and n.level == "element" for n in _dependencies([node], known)
+        ):
             yield node
         else:
             stack.extend(node.args)
@@ -353,5 +364,5 @@ def _needed_again(
 
 @cache
 def plan(variant: str, keep: bool) -> Plan:
-    """Returns the stages of a variant."""
+    """Returns the stages of ``variant``. ``keep``: see :class:`Plan`."""
     return Plan(row_reductions.formula(variant), keep)

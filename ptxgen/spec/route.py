@@ -1,4 +1,4 @@
-"""Routes: the sequence of kernels that solves a problem, and when to take it; tables of routes."""
+"""Routes: sequences of kernels that solve a problem, and when to use them; tables of routes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxgen.spec.base import KernelSpec, check
 from ptxgen.spec.space import Space
 
 Key = tuple[str, ...]
-"""Words that identify a table; joined by underscores they name its dispatch module."""
+"""Identifier of a route table: words that, joined by underscores, name its dispatch module."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Step:
 
     ``given``: values of the kernel's variables that differ from the problem's, as expressions over
     the problem's variables. Example: the pitch and alignment of a copy that the kernel reads in
-    place of an operand. The members of this class substitute them into the kernel's own.
+    place of an operand. The properties of this class substitute them into the kernel's expressions.
     """
 
     kernel: KernelSpec
@@ -72,15 +72,19 @@ class Step:
         return None if cost is None else cost.substitute(self.given)
 
     def parameters(self, values: Mapping[str, int | float]) -> dict[str, int | float]:
-        """Returns the kernel's scalar values: ``values`` by lower-case name, with those of
-        :attr:`given`.
+        """Returns the scalars of the kernel by lower-case name: ``values``, updated by the
+        expressions of :attr:`given`.
         """
-        told = {name.upper(): value for name, value in values.items() if isinstance(value, int)}
-        return {**values, **{n.lower(): e.evaluate(told) for n, e in self.given.items()}}
+        variables = {
+            name.upper(): value for name, value in values.items() if isinstance(value, int)
+        }
+        return {**values, **{n.lower(): e.evaluate(variables) for n, e in self.given.items()}}
 
     @property
     def label(self) -> str:
-        """Name of the step in the names of routes: the kernel's, or what it prepares."""
+        """Name of the step within a route's name: the kernel's, or family and operands of a
+        preparing kernel.
+        """
         if not self.kernel.prepares:
             return self.kernel.name
         pointers = (p.name for p in self.kernel.abi.pointers if p.name not in self.kernel.scratch)
@@ -89,11 +93,11 @@ class Step:
 
 @dataclass(frozen=True, init=False)
 class Route:
-    """One entry of a route table: the launches, in order, and when to take them.
+    """One entry of a route table: the launches, in order, and when to use them.
 
     Among the routes of a table whose ``requires`` holds, dispatch takes the one with the lowest
     predicted time (:attr:`costs`). Where no cost is known, it takes the first whose ``prefer``
-    holds as well. ``reason`` tells people what a route is for. ``steps``: kernels, or :class:`Step`
+    holds as well. ``reason``: what the route is for, in words. ``steps``: kernels, or :class:`Step`
     where parameters are bound to other names. Kernels that name the same scratch array share it:
     one writes it, the next reads it.
     """
@@ -105,13 +109,13 @@ class Route:
     def __init__(
         self, steps: Iterable[KernelSpec | Step], prefer: Expr = TRUE, reason: str = ""
     ) -> None:
-        taken = tuple(s if isinstance(s, Step) else Step(s) for s in steps)
-        object.__setattr__(self, "steps", taken)
+        launches = tuple(s if isinstance(s, Step) else Step(s) for s in steps)
+        object.__setattr__(self, "steps", launches)
         object.__setattr__(self, "prefer", prefer)
         object.__setattr__(self, "reason", reason)
-        check(len(taken) > 0, "Route", "launches", len(taken), ">= 1")
+        check(len(launches) > 0, "Route", "launches", len(launches), ">= 1")
         check(prefer.boolean, self.name, "prefer is a predicate", prefer, "boolean")
-        for step in taken:
+        for step in launches:
             for name, size in step.scratch().items():
                 other = self.scratch[name]
                 check(size == other, self.name, f"bytes of scratch {name!r}", size, other)
@@ -128,12 +132,14 @@ class Route:
 
     @cached_property
     def main(self) -> KernelSpec:
-        """Kernel that names the route: the first that does more than prepare operands."""
+        """First kernel of the route that does more than prepare operands; the route is named for
+        it.
+        """
         return next((k for k in self.kernels if not k.prepares), self.kernels[0])
 
     @cached_property
     def name(self) -> str:
-        """Name of the route: its main kernel's, behind those of the preparing steps.
+        """Name of the route: labels of its steps up to the main kernel, joined by "+".
 
         Examples: "simt_nn_f32_64x64x16_9d796a", "realign_ab+simt_nn_f32_64x64x16_9d796a".
         """
@@ -147,16 +153,16 @@ class Route:
 
     @property
     def batched(self) -> bool:
-        """Whether all kernels of the route take batches."""
+        """Whether every kernel of the route computes a batch in one launch."""
         return all(kernel.batched for kernel in self.kernels)
 
     def takes(self, dtype: Hashable) -> bool:
-        """Returns whether the route exists for problems of a dtype of its table."""
+        """Returns whether all kernels of the route exist for ``dtype``, a dtype of its table."""
         return all(kernel.takes(dtype) for kernel in self.kernels)
 
     @cached_property
     def costs(self) -> tuple[KernelCost, ...] | None:
-        """Work of each kernel; None if any kernel states none."""
+        """Cost of each kernel, in launch order; None if one has none."""
         found = tuple(step.cost for step in self.steps)
         known = tuple(cost for cost in found if cost is not None)
         return known if len(known) == len(found) else None
@@ -171,7 +177,7 @@ class Route:
         return found
 
     def of(self, dtype: Hashable) -> Route:
-        """Returns this route for problems of another dtype."""
+        """Returns this route with its kernels derived for ``dtype``."""
         kernels = [step.kernel.of(step.kernel.seen(dtype)) for step in self.steps]
         if all(twin is kernel for twin, kernel in zip(kernels, self.kernels, strict=True)):
             return self
@@ -180,19 +186,19 @@ class Route:
 
 
 TWINS_MAX = 1024
-"""Most derived routes, one a dtype, that a table caches."""
+"""Most routes derived for other dtypes that a table caches."""
 
 
 @dataclass(frozen=True)
 class RouteTable:
-    """The routes of one kind of problems, in order.
+    """Routes of one kind of problems, in order.
 
-    ``dtypes``: dtypes that the table serves. ``routes`` are written for the first; :meth:`Route.of`
-    derives the others, which differ only in the types that kernels read and write. ``opened``:
-    whether the table also serves dtypes that it does not list, or all of a type; their kernels are
-    derived when first needed. ``pinned``: returns a few such kernels for the goldens, so that these
-    cover every line of a template. ``partial``: some problems have no route; the caller has a
-    fallback.
+    ``dtypes``: dtypes that the table supports. ``routes`` are written for the first;
+    :meth:`Route.of` derives the others, which differ only in the types that kernels read and write.
+    ``opened``: True if the table supports all other dtypes, too; or a type whose instances it
+    supports. Their kernels are derived on first use. ``pinned``: returns a few such kernels for the
+    goldens, so that these cover every line of a template. ``partial``: some problems have no route;
+    the caller has a fallback.
     """
 
     space: Space
@@ -207,14 +213,16 @@ class RouteTable:
             raise SpecError(f"a table of {self.space.name!r} has no routes, or serves no dtype")
 
     def takes(self, dtype: Hashable) -> bool:
-        """Returns whether the table serves problems of a dtype."""
+        """Returns whether the table supports problems of ``dtype``."""
         if isinstance(self.opened, type):
             return dtype in self.dtypes or isinstance(dtype, self.opened)
         return self.opened or dtype in self.dtypes
 
     @cached_property
     def named(self) -> dict[str, Route]:
-        """Routes by name. Raises SpecError if two of one name differ in more than ``prefer``."""
+        """Routes of the table by name. Raises SpecError if two of one name differ in more than
+        ``prefer``.
+        """
         found: dict[str, Route] = {}
         for route in self.routes:
             other = found.setdefault(route.name, route)
@@ -222,15 +230,15 @@ class RouteTable:
             check(same, route.name, "one name, other steps", route.reason, other.reason)
         return found
 
-    def route(self, number: int, dtype: Hashable) -> Route:
-        """Returns route ``number`` for problems of a dtype; it is derived when first needed, then
+    def route(self, index: int, dtype: Hashable) -> Route:
+        """Returns the route at ``index`` of the table, derived for ``dtype`` on first use and
         cached.
         """
-        found = self._twins.get((number, dtype))
+        found = self._twins.get((index, dtype))
         if found is None:
             if len(self._twins) >= TWINS_MAX:
                 self._twins.clear()
-            found = self._twins[number, dtype] = self.routes[number].of(dtype)
+            found = self._twins[index, dtype] = self.routes[index].of(dtype)
         return found
 
     @cached_property
@@ -238,7 +246,7 @@ class RouteTable:
         return {}
 
     def kernels(self) -> Iterable[KernelSpec]:
-        """Yields all kernels of all listed dtypes."""
+        """Yields the kernels of all routes, for each of ``dtypes``."""
         for dtype in self.dtypes:
             for route in self.routes:
                 yield from route.of(dtype).kernels

@@ -49,7 +49,7 @@ from ptxgen.spec.base import (
     KernelSpec,
     check,
 )
-from ptxgen.spec.reduction_stages import HOLDS, Array, Plan, Stage, plan
+from ptxgen.spec.reduction_stages import KEPT_SIZES, Array, Plan, Stage, plan
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
@@ -57,16 +57,16 @@ BRANCHES, READ = var("BRANCHES"), var("READ")
 LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
 MOVED, WORK, PASSES = var("MOVED"), var("WORK"), var("PASSES")
 LANE_SUMS = var("LANE_SUMS")
-DOWNS = 2
+DOWN_RESULTS_MAX = 2
 """Most results that are sums down rows, of 8 bytes each."""
 HANDED = 4
 """Most reductions of a stage that split kernels pass on through scratch memory, 8 bytes each."""
-AT_ONCE = 48
+ROW_PREFETCH_MAX = 48
 """Most registers of a lane for prefetched column values of a whole row."""
-EARLY = 16
+EARLY_PREFETCH_MAX = 16
 """Most registers of a lane for column values that are prefetched while a row is reduced."""
 READ_MAX = 64
-"""Largest value of READ."""
+"""Largest value of the variable READ."""
 
 SPACE = Space(
     "rows by formula",
@@ -74,7 +74,7 @@ SPACE = Space(
         ("ROWS", SIZE),
         ("COLS", SIZE),
         ("VECTOR", OneOf((0, 1))),
-        ("HELD", OneOf(HOLDS)),
+        ("HELD", OneOf(KEPT_SIZES)),
         ("READ", Between(1, READ_MAX)),
         ("WAY", OneOf((0, 1, 2))),
         ("MOVED", SIZE),
@@ -86,8 +86,8 @@ SPACE = Space(
 )
 DOWN_COLS, DOWN_READ = 8 * LEAF, 4
 """Largest values of COLS and READ where results are sums down rows."""
-DOWN_MAX = WORKSPACE_MAX // (DOWNS * 8)
-"""Largest LANE_SUMS * COLS, so that the lanes' sums fit the workspace."""
+DOWN_MAX = WORKSPACE_MAX // (DOWN_RESULTS_MAX * 8)
+"""Largest value of LANE_SUMS * COLS, so that the lanes' sums fit the workspace."""
 DOWN_ELEMENTS = (DOWN_MAX // LANES - DOWN_COLS) * LEAF
 """Most elements for which ``LANE_SUMS * COLS <= DOWN_MAX`` holds, whatever the number of rows."""
 DOWN_SPACE = Space(
@@ -106,7 +106,7 @@ DOWN_SPACE = Space(
 
 @cache
 def way(variant: str) -> int:
-    """Returns the variable WAY of a variant."""
+    """Returns the value of WAY for ``variant``: whether split kernels apply."""
     found = plan(variant, False)
     most = max((len(s.reductions) for s in found.stages), default=0)
     if not 1 <= len(found.stages) <= 2 or most > HANDED:
@@ -116,13 +116,13 @@ def way(variant: str) -> int:
 
 @cache
 def held(variant: str) -> int:
-    """Returns the variable HELD of a variant."""
+    """Returns the value of HELD for ``variant``: bytes kept for each element."""
     return plan(variant, True).held
 
 
 @cache
 def reads(variant: str) -> int:
-    """Returns the variable READ of a variant."""
+    """Returns the value of READ for ``variant``: bytes read for each element."""
     found = plan(variant, False)
     sizes, made = ([x.nbytes for x in a] for a in (found.elements, found.element_outputs))
     if found.downs:
@@ -135,7 +135,7 @@ def reads(variant: str) -> int:
 
 @cache
 def facts(variant: str) -> Mapping[str, int]:
-    """Returns the variables of a problem that follow from its variant."""
+    """Returns the problem variables that follow from ``variant``, by name."""
     found = plan(variant, False)
     moved = sum(x.nbytes for x in (*found.elements, *found.element_outputs))
     return MappingProxyType(
@@ -157,27 +157,28 @@ PARTS = ("held", "cluster", "staged", "streamed", *SPLIT, *DOWN)
 
 @dataclass(frozen=True)
 class RowSpec(KernelSpec):
-    """A kernel of an operation over rows.
+    """A kernel of an operation along rows (softmax, norms, losses).
 
     ``part`` says how a row is distributed:
 
-    - "held": ``warps`` warps have a row and keep its elements in registers;
+    - "held": ``warps`` warps share a row and keep its elements in registers;
     - "cluster": ``cluster`` CTAs keep a row in registers and exchange their leaves' sums;
     - "staged": as "held", but persistent CTAs copy the next row to shared memory while they
-      compute; there is room for ``row_buffers`` rows of ``buffer_itemsize`` bytes an element;
-    - "streamed": a CTA has a row and reads it again for every stage;
+      compute; it holds ``row_buffers`` rows of ``buffer_itemsize`` bytes an element;
+    - "streamed": a CTA computes a row and reads it again for every stage;
     - "branches", "combine", "finish": separate launches that spread few very long rows over all
       CTAs. For each ``stage``, "branches" writes the sums of one branch a CTA to scratch memory,
       and "combine" adds those of a row; "finish" writes the results for elements;
-    - "lane", "lanes": for results that are sums down rows. In "lane" a CTA takes the rows of one
+    - "lane", "lanes": for results that are sums down rows. In "lane" a CTA reads the rows of one
       lane of the contract, one after the other, each in registers (``row_buffers`` as in "staged"),
       and writes the sums of its columns to scratch memory; "lanes" adds these.
 
     ``is_last``: whether this is the last possible stage, which writes the results for rows.
     ``leaves_per_warp``: leaves that a warp holds at a time. ``rows_per_cta``: rows of a CTA, a warp
-    each. ``lanes``: lanes that share a row; ``groups_per_lane``: groups of a leaf that a lane has;
-    short rows have fewer of both than the contract's. ``vectorized``: elements move in 16-byte
-    vectors. ``persistent``: CTAs walk over the rows. ``variant``: the formula and its dtypes.
+    each. ``lanes``: lanes that share a row; ``groups_per_lane``: groups of a leaf that a lane
+    holds; short rows have fewer of both than the contract's. ``vectorized``: elements move in
+    16-byte vectors. ``persistent``: CTAs loop over the rows. ``variant``: the formula and its
+    dtypes.
     """
 
     part: str
@@ -235,7 +236,7 @@ class RowSpec(KernelSpec):
         check(self.row_buffers <= 2 or not staged, name, "row_buffers", self.row_buffers, (1, 2))
         downs = len(self.plan.downs)
         check((downs > 0) == (self.part in DOWN), name, "sums down rows", downs, self.part)
-        check(downs <= DOWNS, name, "sums down rows", downs, DOWNS)
+        check(downs <= DOWN_RESULTS_MAX, name, "sums down rows", downs, DOWN_RESULTS_MAX)
         check(self.cluster <= 8, name, "CTAs of a cluster (portable)", self.cluster, 8)
         branch = self.part in ("streamed", "branches", "finish")
         whole = not branch or self.warps * self.leaves_per_warp == BRANCH
@@ -243,22 +244,24 @@ class RowSpec(KernelSpec):
 
     @property
     def template(self) -> str:  # type: ignore[override]
-        """Template file of the part."""
+        """Template file, by ``part``."""
         return f"row_reductions/{self.part}.cu.j2"
 
     @property
     def dtype(self) -> str:
-        """Dtype of the first array."""
+        """Dtype of the first array of the variant."""
         return self.variant.split()[1].partition("=")[2]
 
     @property
     def operation(self) -> str:
-        """Name of the operation."""
+        """Name of the operation, first word of the variant."""
         return self.variant.partition(" ")[0]
 
     @property
     def min_arch(self) -> str:
-        """Oldest architecture with enough shared memory, and clusters if the kernel uses them."""
+        """Oldest architecture with enough shared memory, and with clusters if the kernel uses
+        them.
+        """
         room = self.shared_bytes <= ARCHITECTURES["sm_80"].shared_per_cta
         return "sm_80" if room and self.part != "cluster" else "sm_90"
 
@@ -313,7 +316,9 @@ class RowSpec(KernelSpec):
 
     @cached_property
     def plan(self) -> Plan:
-        """Stages of the formula; held rows also keep expensive values from stage to stage."""
+        """Stages of the formula; kernels that hold rows keep expensive values from stage to
+        stage.
+        """
         if self.part == "staged":
             found = plan(self.variant, True)
             return (
@@ -327,19 +332,19 @@ class RowSpec(KernelSpec):
         return self.part == "staged" and self.leaves_per_warp == 2 and bool(self.plan.kept)
 
     def _words(self, arrays: list[Array]) -> int:
-        """Returns the registers that a lane needs for its group of each array while it loads."""
+        """Returns how many registers a lane needs for its group of each array while it loads."""
         return sum(i.words + (0 if self.vectorized else 4) for i in arrays)
 
     @property
     def at_once(self) -> bool:
-        """Whether column values are loaded for all groups of a row at once."""
+        """Whether a lane loads column values for all its groups of a row together."""
         short = self.warps <= 2 and self.leaves_per_warp == 1 and self.groups_per_lane > 1
-        return short and 0 < self._columns <= AT_ONCE
+        return short and 0 < self._columns <= ROW_PREFETCH_MAX
 
     @property
     def early(self) -> bool:
-        """Whether column values are loaded with the row, not only when its sums are known."""
-        return self.part == "held" and self.warps == 4 and 0 < self._columns <= EARLY
+        """Whether column values are loaded together with the row, before its sums are known."""
+        return self.part == "held" and self.warps == 4 and 0 < self._columns <= EARLY_PREFETCH_MAX
 
     @property
     def _columns(self) -> int:
@@ -356,30 +361,33 @@ class RowSpec(KernelSpec):
         return ARCHITECTURES[self.min_arch].registers_per_sm
 
     @property
-    def _share(self) -> int:
+    def _thread_registers(self) -> int:
         """Registers of a thread with ``ctas_per_sm`` CTAs on an SM."""
         return self._sm_registers // (self.threads * self.ctas_per_sm)
 
     @property
     def fused(self) -> bool:
         """Whether elements are loaded group by group, since registers cannot hold all of them."""
-        return self._most_words * self.groups_per_lane * self.leaves_per_warp > self._share * 3 // 4
+        return (
+            self._most_words * self.groups_per_lane * self.leaves_per_warp
+            > self._thread_registers * 3 // 4
+        )
 
     @property
     def resident(self) -> int:
-        """Resident CTAs per SM: ``ctas_per_sm``, or one where a group takes many registers."""
-        return self.ctas_per_sm if self._most_words <= self._share // 2 else 1
+        """Resident CTAs per SM: ``ctas_per_sm``, or one where a group needs many registers."""
+        return self.ctas_per_sm if self._most_words <= self._thread_registers // 2 else 1
 
     @property
     def earlier(self) -> list[Stage]:
-        """Stages whose sums earlier launches of a split kernel have computed."""
+        """Stages whose sums the earlier launches of a split kernel have computed."""
         if self.part == "finish":
             return self.plan.stages
         return self.plan.stages[: self.stage]
 
     @property
     def current(self) -> Stage | None:
-        """Stage of a split kernel's launch; None if the formula has fewer stages."""
+        """Stage that this launch computes; None if the formula has fewer stages."""
         if self.part == "finish":
             return self.plan.last
         return self.plan.stages[self.stage] if self.stage < len(self.plan.stages) else None
@@ -393,7 +401,7 @@ class RowSpec(KernelSpec):
     @property
     def scratch(self) -> Mapping[str, Expr]:
         if self.part in DOWN:
-            return {"lane_sums": LANE_SUMS * COLS * (DOWNS * 8)}
+            return {"lane_sums": LANE_SUMS * COLS * (DOWN_RESULTS_MAX * 8)}
         if self.part not in SPLIT:
             return {}
         total = {"row_sums": ROWS * (2 * HANDED * 8)}
@@ -439,7 +447,7 @@ class RowSpec(KernelSpec):
 
     @property
     def room(self) -> int:
-        """Largest HELD that the kernel takes: more would spill, to no gain."""
+        """Largest HELD that the kernel supports; more would spill."""
         elements = self.leaves_per_warp * self.groups_per_lane * GROUP  # of a lane
         if self.part == "staged":
             return 4

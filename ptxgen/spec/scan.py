@@ -54,14 +54,14 @@ EXCLUSIVE, REVERSE = 1, 2
 
 PARTS = ("whole", "totals", "carry", "apply")
 CTAS = 1 << 20
-"""Most CTAs of a launch for whole rows; they walk over further rows."""
+"""Most CTAs of a launch for whole rows; they loop over the others."""
 
 
 @dataclass(frozen=True)
 class ScanSpec(KernelSpec):
     """A kernel of prefix sums. Of a CTA's ``warps`` warps, ``warps_per_row`` share a row and hold
-    ``chunks_per_warp`` chunks each at a time; rows shorter than a chunk have ``lanes`` lanes of a
-    warp.
+    ``chunks_per_warp`` chunks each at a time; ``lanes`` lanes of a warp share a row shorter than a
+    chunk.
 
     ``part``: "whole" (all of a row in one CTA), or one of three launches in which CTAs share a row:
     "totals" (writes the sum of each chunk to scratch memory), "carry" (a warp turns these into
@@ -81,7 +81,7 @@ class ScanSpec(KernelSpec):
     template: ClassVar[str] = "scan/scan.cu.j2"
     shared_bytes: ClassVar[int] = 0
     numbers: ClassVar[int] = 1
-    """Numbers in a partial sum: 1, or the pair of a logarithm of a sum of exponentials."""
+    """Values in a partial sum: 1, or 2 for a logarithm of a sum of exponentials."""
     EXCLUSIVE: ClassVar[int] = EXCLUSIVE
     REVERSE: ClassVar[int] = REVERSE
     meanings: ClassVar[Mapping[str, str]] = {
@@ -120,7 +120,7 @@ class ScanSpec(KernelSpec):
 
     @property
     def state(self) -> str:
-        """C++ type of a partial sum."""
+        """C++ type of a partial sum of the scan."""
         return cuda.CTYPES[self.computed]
 
     @property
@@ -142,10 +142,10 @@ class ScanSpec(KernelSpec):
         cols = Param("cols", "u32")
         if self.part == "carry":
             return Abi((sums, cols))
-        told = Param("ldx", "i64"), cols, Param("flags", "u32")
+        scalars = Param("ldx", "i64"), cols, Param("flags", "u32")
         if self.part == "whole":
-            return Abi((x, y, *told, Param("rows", "u32")))
-        return Abi(((x, sums) if self.part == "totals" else (x, sums, y)) + told)
+            return Abi((x, y, *scalars, Param("rows", "u32")))
+        return Abi(((x, sums) if self.part == "totals" else (x, sums, y)) + scalars)
 
     @property
     def resident(self) -> int:
@@ -160,7 +160,7 @@ class ScanSpec(KernelSpec):
 
     @property
     def rows(self) -> int:
-        """Rows that a CTA has at a time."""
+        """Rows that a CTA scans at a time."""
         return self.threads // (self.warps_per_row * self.lanes)
 
     @property
@@ -218,7 +218,9 @@ class ScanSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class LogScanSpec(ScanSpec):
-    """A kernel of logarithms of prefix sums of exponentials; its partial sums are pairs."""
+    """A kernel of logarithms of prefix sums of exponentials; its partial sums are pairs of
+    values.
+    """
 
     contract: Contract = scan.LOGSCAN
 
@@ -237,7 +239,7 @@ class LogScanSpec(ScanSpec):
 
     @property
     def cost(self) -> None:
-        """None: routes are taken in order."""
+        """No cost: routes are tried in order."""
 
     @property
     def resident(self) -> int:

@@ -64,11 +64,11 @@ BINS = 16
 KEY_BITS = {"bf16": 16, "f16": 16, "f32": 32, "i32": 32}
 VECTOR = 8
 """Neighbouring elements of a thread's vector load."""
-PLACE_BYTES = 8
-"""Bytes of a candidate that a part of a row leaves: its key and its index."""
+CANDIDATE_BYTES = 8
+"""Bytes of a candidate for the k largest of a row: its key and its index."""
 
 
-DRAWN = (
+SAMPLING_PARAMS = (
     ptr("seeds", "const long long* __restrict__", optional=True),
     ptr("offsets", "const long long* __restrict__", optional=True),
     ptr("y", "long long*"),
@@ -78,13 +78,13 @@ DRAWN = (
     Param("temperature", "f32"),
     *(Param(n, "u32") for n in ("cols", "k", "flags")),
 )
-"""Parameters of the sampling kernels."""
+"""Parameters of all sampling kernels."""
 
 
 @dataclass(frozen=True)
 class SelectSpec(KernelSpec):
-    """A top-k kernel by radix selection: a CTA has a row and narrows down the k-th key digit by
-    digit. Keys are integers in the order of the elements.
+    """A top-k kernel by radix selection: a CTA narrows down the k-th key of a row digit by digit.
+    Keys are integers in the order of the elements.
     """
 
     warps: int = 16
@@ -97,7 +97,7 @@ class SelectSpec(KernelSpec):
     BINS: ClassVar[int] = BINS
     SMALLEST: ClassVar[int] = SMALLEST
     nothing: ClassVar[str] = "~0u"
-    """Key of a NaN, a C++ constant."""
+    """C++ constant: the key of a NaN."""
     mass_bytes: ClassVar[int] = 4
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
@@ -124,7 +124,7 @@ class SelectSpec(KernelSpec):
 
     @property
     def together(self) -> int:
-        """CTAs that share a row, as a cluster."""
+        """CTAs, a cluster, that share a row."""
         return 1
 
     @property
@@ -184,8 +184,8 @@ class SelectSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class LanesSpec(SelectSpec):
-    """A top-k kernel for short rows: a warp holds a row in registers and extracts its largest, k
-    times.
+    """A top-k kernel for short rows: a warp holds a row in registers and extracts its largest
+    element, k times.
     """
 
     warps: int = 8
@@ -226,9 +226,9 @@ class SiftSpec(SelectSpec):
     """A top-k kernel by a threshold: the k-th largest of the threads' maxima is a lower bound of
     the k-th largest element. Elements below it are dropped, the others are sorted.
 
-    ``part``: "whole" (a CTA has a row), "part" (a CTA has a part of a row, and writes its k largest
-    to scratch memory) or "merge" (the k largest of those). ``items_per_thread``: elements of a
-    thread; ``capacity``: most elements that may be left to sort.
+    ``part``: "whole" (a CTA selects from a row), "part" (from a part of a row, to scratch memory)
+    or "merge" (from the results of a row's parts). ``items_per_thread``: elements of a thread;
+    ``capacity``: most elements that a CTA can sort.
     """
 
     part: str = "whole"
@@ -307,7 +307,7 @@ class SiftSpec(SelectSpec):
 
     @property
     def candidates(self) -> Param:
-        """Pointer parameter of the candidates that parts of rows leave."""
+        """Pointer parameter of the candidates, the k largest of each part of a row."""
         written = "" if self.part == "part" else "const "
         return ptr("candidates", f"{written}unsigned long long*")
 
@@ -315,7 +315,7 @@ class SiftSpec(SelectSpec):
     def scratch(self) -> Mapping[str, Expr]:
         if self.part == "whole":
             return {}
-        return {"candidates": ROWS * (ceil_div(COLS, self.span) * K) * PLACE_BYTES}
+        return {"candidates": ROWS * (ceil_div(COLS, self.span) * K) * CANDIDATE_BYTES}
 
     @property
     def grid(self) -> Expr:
@@ -323,8 +323,8 @@ class SiftSpec(SelectSpec):
 
     @property
     def requires(self) -> Expr:
-        """Predicate under which the elements that are left fit ``capacity``: at most k threads have
-        a maximum above the threshold, each with up to ``items_per_thread`` elements.
+        """Predicate under which the elements above the threshold fit ``capacity``: at most k
+        threads have a maximum above it, each with up to ``items_per_thread`` elements.
         """
         left = TRUE if self.owned <= self.capacity else K * self.items_per_thread <= self.capacity
         if self.part == "whole":
@@ -347,7 +347,7 @@ class SiftSpec(SelectSpec):
 
 @dataclass(frozen=True)
 class SampleSpec(SelectSpec):
-    """A sampling kernel: a CTA, or a cluster of ``cluster`` CTAs, draws from a row."""
+    """A sampling kernel: a CTA, or a cluster of ``cluster`` CTAs, draws an element of a row."""
 
     cluster: int = 1
     contract: Contract = SAMPLE_CONTRACT
@@ -402,13 +402,20 @@ class SampleSpec(SelectSpec):
 
     @property
     def abi(self) -> Abi:
-        return Abi((super().abi.pointers[0], *DRAWN[:3], Param("ldx", "i64"), *DRAWN[3:]))
+        return Abi(
+            (
+                super().abi.pointers[0],
+                *SAMPLING_PARAMS[:3],
+                Param("ldx", "i64"),
+                *SAMPLING_PARAMS[3:],
+            )
+        )
 
 
 @dataclass(frozen=True)
 class DrawSpec(SiftSpec):
-    """A sampling kernel that draws from the k largest of a row: "part" finds candidates in parts of
-    the row, "draw" draws from them.
+    """A sampling kernel that draws one of the k largest elements of a row: "part" finds candidates
+    in parts of the row, "draw" draws from them.
     """
 
     part: str = "part"
@@ -421,7 +428,7 @@ class DrawSpec(SiftSpec):
 
     @property
     def abi(self) -> Abi:
-        return super().abi if self.part == "part" else Abi((self.candidates, *DRAWN))
+        return super().abi if self.part == "part" else Abi((self.candidates, *SAMPLING_PARAMS))
 
     @property
     def requires(self) -> Expr:

@@ -11,19 +11,20 @@ from ptxgen.numerics.contract import CONTRACTS, FMA, ITEMSIZE, Contract, K, M, N
 from ptxgen.spec.abi import Abi
 from ptxgen.spec.base import ARCHITECTURES, WARP, Expect, check
 from ptxgen.spec.epilogue import Epilogue
-from ptxgen.spec.gemm import CHUNK, CHUNKS, LAYOUTS, abi, concluded, ctypes
+from ptxgen.spec.gemm import CHUNK, CHUNKS, LAYOUTS, abi, ctypes, with_epilogue
 from ptxgen.spec.gemm.staged import StagedSpec
 from ptxgen.spec.gemm.sums import SumsSpec
 
 SPLITS = ("none", "onto", "slices", "workspace")
 ORDERS = ("rows", "columns")
-"""Order in which a thread walks over its outputs at each k; no bit depends on it."""
+"""Order in which a thread updates its outputs at each k; no bit depends on it."""
 OUTER_COPIES = ("vector", "packed", "scalar")
-"""Ways to copy an operand whose outer index (m or n) is contiguous to shared memory."""
+"""Copy methods to shared memory for an operand whose outer index (m or n) is contiguous."""
 K_COPIES = ("transpose", "staged", "kvector")
-"""Ways to copy an operand whose reduction index is contiguous to shared memory."""
+"""Copy methods to shared memory for an operand whose reduction index is contiguous."""
 RAW_COPIES = ("vector", "kvector")
-"""Copies that keep 16-bit elements as they are; templates/simt/operand.cuh.j2 explains each."""
+"""Copy methods that keep 16-bit elements in shared memory; templates/simt/operand.cuh.j2 explains
+each."""
 
 DTYPES = [dtype for dtype, contract in CONTRACTS["simt"].items() if contract == FMA]
 """Dtypes of the operands: f32, or 16-bit floats that are upcast to f32."""
@@ -34,20 +35,19 @@ class SimtSpec(StagedSpec):
     """A GEMM kernel of the simt family.
 
     A CTA computes ``bm`` x ``bn`` outputs; a thread ``tm`` x ``tn``; a warp's lanes form a
-    ``lanes_m`` x ``lanes_n`` grid; a CTA has ``warps_m`` x ``warps_n`` warps, or ``slices``
-    times one warp (or part of one), which share the chunks of a split reduction: they never
-    wait for one another before the epilogue.
+    ``lanes_m`` x ``lanes_n`` grid; a CTA has ``warps_m`` x ``warps_n`` warps, or ``slices`` times
+    one warp (or part of one), which share the chunks of a split reduction: they never wait for one
+    another before the epilogue.
 
-    ``split``: "none" (the plan has one chunk), "onto" (the plan has one chunk, whose accumulators
-    may begin with the old f32 values of C), "slices" (any plan; partial sums are added in ascending
-    order through shared memory) or "workspace" (a CTA per tile and chunk writes its partial sums; a
-    reduce kernel adds them). ``copy_a``, ``copy_b``: one of :data:`OUTER_COPIES` or
-    :data:`K_COPIES`. ``dtype``: dtype of the operands; 16-bit ones are upcast to f32 before they
-    are stored to shared memory or, with :data:`RAW_COPIES`, after they are read from there.
-    ``lanes``: lanes of a warp that a slice takes; less than 32 puts several slices in a warp.
-    ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile rows that
-    share columns in L2. ``persistent``: the grid is bounded and CTAs walk over the tiles with
-    64-bit indices.
+    ``split``: "none" (one chunk), "onto" (one chunk, whose sums may start from the old f32 values
+    of C), "slices" (any plan; partial sums are added in ascending order through shared memory) or
+    "workspace" (a CTA per tile and chunk writes its partial sums; a reduce kernel adds them).
+    ``copy_a``, ``copy_b``: one of :data:`OUTER_COPIES` or :data:`K_COPIES`. ``dtype``: dtype of the
+    operands; 16-bit ones are upcast to f32 before they are stored to shared memory or, with
+    :data:`RAW_COPIES`, after they are read from there. ``lanes``: lanes of a warp in a slice; less
+    than 32 puts several slices in a warp. ``ctas_per_sm``: CTAs that share an SM, which bounds the
+    registers. ``raster``: tile rows of a band, which share columns of B in L2. ``persistent``: CTAs
+    of a bounded grid loop over the tiles, with 64-bit indices.
     """
 
     layout: str
@@ -68,7 +68,7 @@ class SimtSpec(StagedSpec):
     ctas_per_sm: int = 1
     raster: int = 8
     lanes: int = WARP
-    store_order: str = "rows"
+    fma_order: str = "rows"
     dtype: str = "f32"
     min_arch: str = "sm_80"
     contract: Contract = FMA
@@ -82,7 +82,7 @@ class SimtSpec(StagedSpec):
         self.check_counts("bm", "bn", "bk", "tm", "tn", "lanes_m", "warps_m", "warps_n", "slices")
         self.check_counts("ctas_per_sm", "raster")
         self.check_choices(
-            store_order=ORDERS,
+            fma_order=ORDERS,
             min_arch=[*ARCHITECTURES],
             dtype=DTYPES,
             layout=LAYOUTS,
@@ -110,10 +110,10 @@ class SimtSpec(StagedSpec):
         what = "warps of a slice, where there are several slices"
         check(self.slices == 1 or one, name, what, self.warps_m * self.warps_n, 1)
         needed = self.tm * self.tn + 2 * self.k_vector * (self.tm + self.tn) + 16
-        self.check_room(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
+        self.check_resources(needed, "accumulators, two fragments, addresses", self.ctas_per_sm)
 
     def check_copies(self, x: str, copy: str) -> None:
-        """Raises SpecError if the threads cannot copy operand ``x`` in the way ``copy``."""
+        """Raises SpecError if the threads cannot copy operand ``x`` by the method ``copy``."""
         name, k_contiguous = self.name, self.k_contiguous(x)
         extent, width, threads = self.extent(x), self.width(x), self.slice_threads
         legal = K_COPIES if k_contiguous else OUTER_COPIES
@@ -149,12 +149,12 @@ class SimtSpec(StagedSpec):
 
     @property
     def copies(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """Operand names, each with its way to shared memory."""
+        """Operands "a" and "b", each with its copy method to shared memory."""
         return ("a", self.copy_a), ("b", self.copy_b)
 
     @property
     def outer_copies(self) -> tuple[str, ...]:
-        """Value of :data:`OUTER_COPIES`, which the template reads."""
+        """Value of :data:`OUTER_COPIES`, for the template."""
         return OUTER_COPIES
 
     def raw(self, operand: str) -> bool:
@@ -183,7 +183,7 @@ class SimtSpec(StagedSpec):
         return 2 if self.raw(operand) else 4
 
     def width(self, operand: str) -> int:
-        """Returns the neighbouring elements that a thread copies at a time."""
+        """Returns how many neighbouring elements of ``operand`` a thread copies at a time."""
         copy = dict(self.copies)[operand]
         if copy in RAW_COPIES:
             return 16 // ITEMSIZE[self.dtype]
@@ -191,28 +191,28 @@ class SimtSpec(StagedSpec):
 
     @property
     def ragged(self) -> bool:
-        """Whether unaligned rows of the result are also stored by vectors. Not needed where B,
-        whose rows are as long, is copied by vectors; nor with several slices, which have few
-        outputs.
+        """Whether unaligned rows of the result are also stored by vectors. If B is copied by
+        vectors, its rows, as long as the result's, are aligned; kernels with several slices store
+        few outputs.
         """
         return self.slices == 1 and (self.layout[1] == "T" or self.width("b") == 1)
 
     @property
     def k_vector(self) -> int:
-        """Number of k's that a thread fetches from shared memory at a time."""
+        """Number of k's that a thread loads from shared memory at a time."""
         return 16 // ITEMSIZE[self.dtype] if "kvector" in (self.copy_a, self.copy_b) else 1
 
     def group(self, operand: str) -> int:
-        """Returns the neighbouring rows or columns that a thread owns."""
+        """Returns how many neighbouring rows of A or columns of B a thread multiplies."""
         own = self.tm if operand == "a" else self.tn
         return 1 if dict(self.copies)[operand] == "kvector" else min(own, 4)
 
     def extent(self, operand: str) -> int:
-        """Returns the extent of the tile of operand "a" or "b", along m or n."""
+        """Returns the extent of the tile of operand "a" (along m) or "b" (along n)."""
         return self.bm if operand == "a" else self.bn
 
     def pitch(self, operand: str) -> int:
-        """Returns the elements between rows of a stage, which are copied :meth:`width` at a time.
+        """Returns the row pitch of a stage of operand "a" or "b" in shared memory, in elements.
 
         Transposing copies store 8 consecutive k x 4 consecutive outer indices per warp:
         conflict-free when the pitch is 4 modulo 8 (or the tile has one or two rows). In kvector
@@ -227,7 +227,7 @@ class SimtSpec(StagedSpec):
         return extent + (4 - extent) % 8
 
     def floats(self, operand: str) -> int:
-        """Returns the size of one stage of an operand, in floats."""
+        """Returns the size of one stage of operand "a" or "b", in floats."""
         along_k = dict(self.copies)[operand] == "kvector"
         rows = self.extent(operand) if along_k else self.bk
         return self.pitch(operand) * rows * self.size(operand) // 4
@@ -247,7 +247,7 @@ class SimtSpec(StagedSpec):
 
     @property
     def totals_offset(self) -> int:
-        """Offset of the running totals of a sliced kernel in shared memory, in floats.
+        """Offset, in floats, of the running totals of a sliced kernel in shared memory.
 
         Before them is the ring of stages, which the epilogue's exchange buffer reuses.
         """
@@ -331,7 +331,7 @@ class ReduceSpec(SumsSpec):
 
     @property
     def tail(self) -> int:
-        """Chunks that are loaded at a time when less than a batch is left."""
+        """Chunks that a thread loads together when fewer than ``chunks_in_flight`` remain."""
         return min(self.chunks_in_flight, 4)
 
     @property
@@ -345,7 +345,7 @@ class ReduceSpec(SumsSpec):
 
     def of(self, dtype: Hashable) -> Self:
         """Returns this kernel for another dtype, or with an :class:`Epilogue`."""
-        return concluded(self, dtype) if isinstance(dtype, Epilogue) else super().of(dtype)
+        return with_epilogue(self, dtype) if isinstance(dtype, Epilogue) else super().of(dtype)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

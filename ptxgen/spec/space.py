@@ -14,7 +14,7 @@ from ptxgen.expr import TRUE, Expr
 from ptxgen.numerics.signature import DIM_MAX
 
 SMS_MAX = 1024
-"""Most streaming multiprocessors of a GPU for which statements are proved."""
+"""Most streaming multiprocessors of a GPU for which the prover proves its goals."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Space:
     multiprocessors, is one of them. ``derived``: further variables, in order, each an expression
     over those before it. ``bounded``: derived variables for which the prover first finds a constant
     bound, a lemma that other proofs need. ``within``: a further predicate that holds for every
-    problem served.
+    problem.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Space:
 
     @property
     def names(self) -> frozenset[str]:
-        """Names that ``requires``, ``prefer``, grids and scratch sizes may use."""
+        """Names of all variables, for predicates, grids and scratch sizes."""
         return frozenset((*self.arguments, *(name for name, _ in self.derived)))
 
     @property
@@ -111,7 +111,7 @@ class Space:
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """Names of the arguments that are ranges, without SMS: the dimensions."""
+        """Names of the dimensions: the arguments whose domain is a range, except SMS."""
         ranges = (name for name, domain in self.variables if isinstance(domain, Between))
         return tuple(name for name in ranges if name != "SMS")
 
@@ -124,7 +124,7 @@ class Space:
         return [(name, formula) for name, formula in self.derived if name in wanted]
 
     def environment(self, values: Mapping[str, int]) -> dict[str, int]:
-        """Returns ``values``, completed by the derived variables."""
+        """Returns ``values`` of the arguments, extended by the derived variables."""
         found = dict(values)
         for name, formula in self.derived:
             found[name] = formula.evaluate(found)

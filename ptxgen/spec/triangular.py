@@ -40,8 +40,8 @@ transpose."""
 
 @dataclass(frozen=True)
 class TriangularSpec(KernelSpec):
-    """A triangular solver: each lane of a warp solves for one column, ``block_rows`` rows at a
-    time, in registers.
+    """A triangular solver: each lane of a warp solves for one right-hand side, ``block_rows`` rows
+    at a time, in registers.
     """
 
     block_rows: int = 32
@@ -82,8 +82,8 @@ class TriangularSpec(KernelSpec):
     @property
     def abi(self) -> Abi:
         a, b = (ptr(name, f"const {self.element}* __restrict__") for name in ("a", "b"))
-        told = Param("step", "i64"), *(Param(name, "u32") for name in ("n", "cols", "flags"))
-        return Abi((a, b, ptr("x", f"{self.element}*"), *told))
+        scalars = Param("step", "i64"), *(Param(name, "u32") for name in ("n", "cols", "flags"))
+        return Abi((a, b, ptr("x", f"{self.element}*"), *scalars))
 
     @property
     def grid(self) -> Expr:

@@ -36,21 +36,21 @@ SPACE = Space(
 )
 
 WIDE_TARGET = 1
-"""Bit of ``flags``: targets have 64 bits."""
+"""Bit of ``flags``: targets are 64-bit integers."""
 PARTS = ("segments", "gradient")
 RUN = 4
-"""Consecutive segments of a row that a warp has."""
+"""Consecutive segments of a row that a warp computes."""
 ABREAST_MAX = 2048
-"""Most rows in flight at a time; CTAs walk over further rows."""
+"""Most rows in flight at a time; CTAs loop over the others."""
 
 
 @dataclass(frozen=True)
 class LogitsSpec(KernelSpec):
-    """A kernel that walks over rows of logits; each warp has a run of :data:`RUN` segments.
+    """A kernel that loops over rows of logits; each warp computes a run of :data:`RUN` segments.
 
     ``part``: "segments" (writes maximum and sum of each segment, and the target's logit) or
-    "gradient" (writes the gradient of each logit, possibly over the logit). ``has_softcap``:
-    whether there is a softcap.
+    "gradient" (writes the gradient of each logit, possibly in place). ``has_softcap``:
+    whether logits have a softcap.
     """
 
     part: str
@@ -105,7 +105,7 @@ class LogitsSpec(KernelSpec):
 
     @property
     def wide(self) -> str:
-        """Dtype in which the kernel computes."""
+        """Dtype in which the kernel computes with logits."""
         return STORED[self.dtype]
 
     @property
@@ -117,7 +117,7 @@ class LogitsSpec(KernelSpec):
                 "SEGMENT": SEGMENT,
                 "formula": formula(self.part, self.dtype, self.has_softcap),
                 "functions": cuda.functions,
-                **told(self.part, self.dtype, self.has_softcap),
+                **logit_context(self.part, self.dtype, self.has_softcap),
             }
         )
 
@@ -126,15 +126,15 @@ class LogitsSpec(KernelSpec):
         storage, wide = cuda.STORAGE[self.dtype], cuda.CTYPES[self.wide]
         x, target = ptr("x", f"const {storage}*"), ptr("target", "const void*")
         counts = tuple(Param(name, "u32") for name in ("rows", "cols", "flags"))
-        numbers = caps(self.wide) if self.has_softcap else ()
+        numbers = softcap_params(self.wide) if self.has_softcap else ()
         if self.part == "segments":
             results = (ptr(name, f"{wide}*") for name in ("top", "total", "hit"))
             return Abi((x, target, *results, Param("ldx", "i64"), *counts, *numbers))
         given = (ptr(name, f"const {wide}*") for name in ("top", "scale"))
         dy = ptr("dy", f"const {wide}*", optional=True)
-        told = tuple(Param(name, "i64") for name in ("ldx", "ldg", "ignore_index"))
+        strides = tuple(Param(name, "i64") for name in ("ldx", "ldg", "ignore_index"))
         numbers = (Param("smoothing", self.wide), *numbers)
-        return Abi((x, target, *given, dy, ptr("g", f"{storage}*"), *told, *counts, *numbers))
+        return Abi((x, target, *given, dy, ptr("g", f"{storage}*"), *strides, *counts, *numbers))
 
     @property
     def grid(self) -> Expr:
@@ -165,44 +165,46 @@ class LogitsSpec(KernelSpec):
         )
 
 
-def caps(wide: str) -> tuple[Param, ...]:
-    """Returns the parameters of a softcap: its value and its reciprocal."""
+def softcap_params(wide: str) -> tuple[Param, ...]:
+    """Returns the scalar parameters of a softcap: its value and its reciprocal."""
     return tuple(Param(name, wide) for name in ("softcap", "inverse"))
 
 
 def formula(part: str, dtype: str, capped: bool, near: bool = False) -> Formula:
-    """Returns the formula for each logit: its term of the sum, or its gradient. ``near``: a cheaper
-    formula for segments whose logits are all small.
+    """Returns the formula of each logit: its term of the sum ("segments"), or its gradient.
+    ``near``: a cheaper formula for segments whose logits are all small.
     """
-    made = vocab_segments.term if part == "segments" else vocab_segments.gradient
-    return made(dtype, capped, near)
+    build = vocab_segments.term if part == "segments" else vocab_segments.gradient
+    return build(dtype, capped, near)
 
 
-def told(part: str, dtype: str, capped: bool) -> dict[str, Any]:
-    """Returns the names that templates read for the formula of a logit."""
+def logit_context(part: str, dtype: str, capped: bool) -> dict[str, Any]:
+    """Returns the variables that templates read for the formula of a logit, by name."""
     return {
         "NEAR": softcap.NEAR,
         "CAP": vocab_segments.CAP,
         "LEAST": vocab_segments.LEAST,
-        "ways": ways(part, dtype, capped),
+        "ways": code_paths(part, dtype, capped),
     }
 
 
-def ways(part: str, dtype: str, capped: bool) -> dict[str, dict[str, list[str]]]:
-    """Returns the statements for a logit and for a segment's maximum, by code path."""
+def code_paths(part: str, dtype: str, capped: bool) -> dict[str, dict[str, list[str]]]:
+    """Returns the C++ statements for a logit and for a segment's maximum, by code path: "Any"
+    logits, or "Near" (small ones).
+    """
     near = dtype != "f64" if capped else part == "segments" and ITEMSIZE[dtype] == 2
-    taken = {"Any": False, **({"Near": True} if near else {})}
+    paths = {"Any": False, **({"Near": True} if near else {})}
     return {
         name: {
             "each": _statements(formula(part, dtype, capped, near)),
             "peak": _statements(vocab_segments.peak(dtype, capped, near)),
         }
-        for name, near in taken.items()
+        for name, near in paths.items()
     }
 
 
 def _statements(formula: Formula) -> list[str]:
-    """Returns the statements that return ``formula``'s result; inputs keep their names."""
+    """Returns the C++ statements that return ``formula``'s result; inputs keep their names."""
     names = {n: n.data.name for n in formula.nodes if n.op == "input"}
     names |= {n: "(long long)cols" for n in formula.nodes if n.op == "length"}
     for node in formula.nodes:  # the reciprocal is a parameter

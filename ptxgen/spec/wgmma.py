@@ -1,4 +1,4 @@
-"""The wgmma family: GEMM kernels on Hopper's tensor cores, fed by its copy engine."""
+"""The wgmma family: GEMM kernels on Hopper's tensor cores, whose operands TMA loads."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ptxgen.spec.gemm.parts import Parts
 from ptxgen.spec.gemm.schedules import Batch, Chunks, Schedule
 from ptxgen.spec.gemm.splits import Serial, Split, Unsplit
 from ptxgen.spec.gemm.stores import PartialSums, Rows, Segments, Store
-from ptxgen.spec.vocab_segments import WIDE_TARGET, caps, told
+from ptxgen.spec.vocab_segments import WIDE_TARGET, logit_context, softcap_params
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
-"""Swizzle in bytes, by the elements in a row of a panel (16 bits each)."""
+"""Swizzle in bytes, by the number of 16-bit elements in a row of a panel."""
 PANEL = 128
-"""Bytes of a panel's row, for operands that are contiguous along the reduction."""
+"""Bytes in a row of a panel, for operands that are contiguous along the reduction."""
 ATOM = 8
 """Rows after which the swizzle pattern repeats."""
 SPLITS = ("none", "serial", "workspace")
 STEP = 16
-"""Number of k's of one instruction, for 16-bit operands."""
+"""Length along k of one wgmma instruction, for 16-bit operands."""
 COORDINATE_MAX = (1 << 31) - 1
 """Largest coordinate of a tensor map: coordinates are signed 32-bit integers."""
 
@@ -76,15 +76,17 @@ class Instruction:
 
     @property
     def modes(self) -> str:
-        """Last immediates of the instruction: no negation, and which shared-memory operands are
-        transposed.
+        """Last immediates of the instruction: no negation, and whether each shared-memory operand
+        is transposed.
         """
-        ways = self.transposed[self.held :]
-        return "" if self.narrow else ", 1, 1" + "".join(f", {way:d}" for way in ways)
+        flags = self.transposed[self.held :]
+        return "" if self.narrow else ", 1, 1" + "".join(f", {flag:d}" for flag in flags)
 
 
 class Panels:
-    """A shared-memory tile: a row of ``panels``, each of ``rows`` rows of ``swizzle`` bytes."""
+    """Shared-memory tile of ``panels`` panels side by side, each of ``rows`` rows of ``swizzle``
+    bytes.
+    """
 
     if TYPE_CHECKING:
 
@@ -111,7 +113,9 @@ class Panels:
 
     @property
     def whole_panels(self) -> bool:
-        """Whether the CTAs that share a tile each load whole panels, not rows of every panel."""
+        """Whether each of the CTAs that share a tile loads whole panels, not rows of every
+        panel.
+        """
         return self.panels % self.share == 0
 
     @property
@@ -126,7 +130,7 @@ class Panels:
 
     @property
     def box(self) -> tuple[int, int]:
-        """Box of the tensor map: elements along a row, rows."""
+        """Box of the tensor map: elements along a row, and rows."""
         return self.width, self.box_rows
 
 
@@ -152,7 +156,7 @@ class Operand(Panels):
 
     @property
     def width(self) -> int:
-        """Elements of a panel's row."""
+        """Elements in a row of a panel."""
         if self.k_major:
             return PANEL // self.itemsize
         return next((w for w in SWIZZLES if w <= self.extent), min(SWIZZLES))
@@ -169,7 +173,7 @@ class Operand(Panels):
 
     @property
     def swizzle(self) -> int:
-        """Width of the swizzle, bytes."""
+        """Width of the swizzle pattern, in bytes."""
         return PANEL if self.k_major else SWIZZLES[self.width]
 
     @property
@@ -192,7 +196,7 @@ class Operand(Panels):
 
     @property
     def step(self) -> int:
-        """Bytes from one instruction's k's to the next inside a panel."""
+        """Bytes, inside a panel, from the k's of one instruction to those of the next."""
         return 2 * STEP if self.k_major else STEP * self.swizzle
 
     @property
@@ -206,7 +210,8 @@ class Operand(Panels):
 class Packed(Panels):
     """Layout of a tile of packed 4-bit B in shared memory, as in :class:`Operand`.
 
-    ``panels`` of ``rows`` rows of 64 bytes, contiguous along k (``k_major``) or along n.
+    It has ``panels`` panels of ``rows`` rows of 64 bytes, contiguous along k (``k_major``) or along
+    n.
     """
 
     k_major: bool
@@ -220,8 +225,8 @@ class Packed(Panels):
 
 
 class Ring:
-    """Base of the warp-specialised kernels: consumer warpgroups multiply what a producer loads into
-    a ring.
+    """Base of the warp-specialised kernels: a producer loads stages into a ring, consumer
+    warpgroups multiply them.
     """
 
     bm: int
@@ -249,8 +254,8 @@ class Ring:
 
     def check_ring(self, accumulators: int, totals: int = 0) -> None:
         """Raises SpecError for a kernel whose tiles, shared memory or registers exceed the limits.
-        A thread has ``accumulators`` registers of sums and, while it multiplies, ``totals`` further
-        ones.
+        A thread needs ``accumulators`` registers for sums and, while it multiplies, ``totals``
+        more.
         """
         name = self.name
         check(self.stages >= 2, name, "stages", self.stages, ">= 2")
@@ -284,7 +289,7 @@ class Ring:
 
     @property
     def barriers_offset(self) -> int:
-        """Byte offset of the mbarriers in shared memory, behind the ring and the warps' exchange
+        """Byte offset of the mbarriers in shared memory, after the ring and the warps' exchange
         buffers.
         """
         ring = self.stages * self.stage_bytes
@@ -310,7 +315,7 @@ class Ring:
 
     @property
     def fragments(self) -> int:
-        """Fragments of 64 rows that a consumer warpgroup has."""
+        """Fragments of 64 rows of a consumer warpgroup."""
         return self.divided[1] // (64 * self.consumers)
 
     @property
@@ -333,11 +338,11 @@ class Ring:
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of a stage: a tile of A and one of B."""
+        """Bytes of a stage of the ring: a tile of A and one of B."""
         return self.a.bytes + self.b.bytes
 
     @property
-    def at_once(self) -> Expr:
+    def resident_clusters(self) -> Expr:
         """Clusters that are resident on the GPU at a time."""
         ctas = SMS if self.slots == 1 else SMS * self.slots
         return ctas if self.ctas == 1 else ctas // self.ctas
@@ -350,16 +355,15 @@ class WgmmaSpec(Ring, GemmSpec):
     A CTA computes ``bm`` x ``bn`` outputs with ``consumers`` warpgroups, stacked along m, and a
     producer warp that fills a ring of ``stages`` stages of ``bk`` k's by TMA. A cluster of
     ``cluster_m`` x ``cluster_n`` CTAs shares its loads by multicast: CTAs along m share tiles of B,
-    CTAs along n tiles of A. The grid is persistent: clusters walk over the tiles, in bands of
+    CTAs along n tiles of A. The grid is persistent: clusters loop over the tiles, in bands of
     ``raster`` rows of (clusters') tiles.
 
-    ``split``: "none" (the plan has one chunk), "serial" (a CTA takes one chunk after another and
-    adds each to a second set of sums) or "workspace" (a work item is one chunk of a tile; a reduce
-    kernel adds the partial sums). ``ctas_per_sm``: CTAs that share an SM, which bounds registers
-    and shared memory. ``spilled_sums``: sums of each fragment's second set that a thread keeps in
-    shared memory, for want of registers. ``registers``: registers of a consumer thread after
-    ``setmaxnreg``; the producer is then a whole warpgroup that gives up its own. 0: no
-    reallocation.
+    ``split``: "none" (one chunk), "serial" (a CTA computes chunk after chunk and adds each to a
+    second set of sums) or "workspace" (a work item is one chunk of a tile; a reduce kernel adds the
+    partial sums). ``ctas_per_sm``: CTAs that share an SM, which bounds registers and shared memory.
+    ``spilled_sums``: sums of each fragment's second set that a thread keeps in shared memory, to
+    save registers. ``registers``: registers of a consumer thread after ``setmaxnreg``; the producer
+    is then a whole warpgroup that gives up its own. 0: no reallocation.
     """
 
     layout: str
@@ -405,30 +409,31 @@ class WgmmaSpec(Ring, GemmSpec):
 
     def takes(self, dtype: Hashable) -> bool:
         """Returns whether the kernel exists for ``dtype``: not with an epilogue formula, which few
-        warps would compute while the tensor cores idle. Kernels that store partial sums need none.
+        warps would compute while the tensor cores are idle. Kernels that store partial sums need
+        none.
         """
         return self.split == "workspace" or not isinstance(dtype, Epilogue)
 
     # -- parts ----------------------------------------------------------------
     @cached_property
     def parts(self) -> Parts:
-        """Parts that the kernel is made of."""
+        """Schedule, load, split and store of the kernel."""
         split: Split = Serial(self.spilled_sums or 0) if self.split == "serial" else Unsplit()
         return Parts(self.schedule, self.load, split, self.store)
 
     @property
     def schedule(self) -> Schedule:
-        """Schedule of the kernel's work items."""
+        """Schedule of the kernel: the order of its work items."""
         return Chunks() if self.split == "workspace" else Batch()
 
     @property
     def load(self) -> Load:
-        """Load of the kernel's operands."""
+        """Load of the kernel, which fills stages."""
         return Tma()
 
     @property
     def store(self) -> Store:
-        """Store of the kernel's results."""
+        """Store of the kernel, which writes tiles."""
         return PartialSums() if self.split == "workspace" else Rows("batch", accumulates=True)
 
     # -- derived --------------------------------------------------------------
@@ -468,8 +473,8 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def prefetch(self) -> int:
-        """Steps by which the store prefetches the old values that it adds to, if registers are
-        left.
+        """Steps, up to 2, by which the store loads old values of C ahead of their use, as registers
+        allow.
         """
         return max(0, min(2, (self.registers - self.accumulators - 72) // 16))
 
@@ -480,12 +485,12 @@ class WgmmaSpec(Ring, GemmSpec):
         It holds 16 rows of 32 f32 or 64 16-bit outputs at a time, and overlays the warp's spilled
         totals.
         """
-        return max(16 * max(self.pitch16, self.pitch32), self.held_bytes)
+        return max(16 * max(self.pitch16, self.pitch32), self.spilled_bytes)
 
     @property
-    def held_bytes(self) -> int:
-        """Shared memory of a consumer warp, in bytes, for totals over chunks that do not fit
-        registers.
+    def spilled_bytes(self) -> int:
+        """Shared memory of a consumer warp, in bytes, for totals over chunks that registers cannot
+        hold.
         """
         return WARP * 4 * self.fragments * (self.spilled_sums or 0)
 
@@ -505,7 +510,7 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def tiles(self) -> Expr:
-        """Number of clusters' tiles; a cluster computes ``ctas`` output tiles at a time."""
+        """Number of tiles of clusters; a cluster computes ``ctas`` output tiles at a time."""
         return ceil_div(M, self.bm * self.cluster_m) * ceil_div(N, self.bn * self.cluster_n)
 
     @property
@@ -514,18 +519,18 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def grid(self) -> Expr:
-        return minimum(self.work, self.at_once) * self.ctas
+        return minimum(self.work, self.resident_clusters) * self.ctas
 
     def launched(
         self, ctas: int, batch: tuple[int, int], environment: Mapping[str, int]
     ) -> tuple[int, int, int]:
-        """Returns the grid of a batch: as many clusters as fit the GPU walk over the tiles of all
-        matrices.
+        """Returns the launch grid of a batch: as many clusters as fit the GPU, which loop over the
+        tiles of all matrices.
         """
         if self.split == "workspace":
             return super().launched(ctas, batch, environment)
         work: int = self.work.evaluate(environment) * batch[0] * batch[1]
-        clusters: int = self.at_once.evaluate(environment)
+        clusters: int = self.resident_clusters.evaluate(environment)
         check(work + clusters <= INDEX_MAX, self.name, "work + clusters", work, INDEX_MAX)
         return min(work, clusters) * self.ctas, 1, 1
 
@@ -559,18 +564,18 @@ class WgmmaSpec(Ring, GemmSpec):
         if self.split == "workspace":
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
         terms.append(SMS >= self.ctas)
-        terms += [value <= limit for _, value, limit in self.asked_bounds]
+        terms += [value <= limit for _, value, limit in self.required_bounds]
         return all_of(terms)
 
     @property
-    def asked_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        """Index bounds that do not hold for all sizes, which ``requires`` states."""
+    def required_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        """Index bounds that fail for very large sizes, so that ``requires`` states them."""
         high, wide = self.bm * self.cluster_m, self.bn * self.cluster_n
         return (
             ("tile_m * BM and the rows of a tile, as coordinates", M + high, COORDINATE_MAX),
             ("tile_n * BN and the columns of a tile, as coordinates", N + wide, COORDINATE_MAX),
             ("k and the steps of a stage, as coordinates", K + self.bk, COORDINATE_MAX),
-            ("work + clusters", self.work + self.at_once, INDEX_MAX),
+            ("work + clusters", self.work + self.resident_clusters, INDEX_MAX),
         )
 
     @property
@@ -578,7 +583,7 @@ class WgmmaSpec(Ring, GemmSpec):
         wide = self.bn * self.cluster_n
         band = ("GROUP * tiles_n", ceil_div(N, wide) * self.raster, INDEX_MAX)
         ends = (("begin + chunk", K + CHUNK, INDEX_MAX),) if self.split == "serial" else ()
-        return (*self.asked_bounds, band, *ends)
+        return (*self.required_bounds, band, *ends)
 
     @property
     def expects(self) -> tuple[Expect, ...]:
@@ -603,7 +608,7 @@ class WgmmaSpec(Ring, GemmSpec):
 class WgmmaSegmentsSpec(WgmmaSpec):
     """A product of hidden states and a vocabulary's weights that stores no logits. For each segment
     of a row it stores maximum and sum as in contract ``flce/3``, and the target's logit. A tile is
-    as wide as a segment. ``has_softcap``: whether there is a softcap.
+    as wide as a segment. ``has_softcap``: whether logits have a softcap.
     """
 
     contract: Contract = FLCE
@@ -631,13 +636,13 @@ class WgmmaSegmentsSpec(WgmmaSpec):
             "weight_functions": list(
                 cuda.functions(vocab_segments.term(self.dtype, self.has_softcap))
             ),
-            **told("segments", self.dtype, self.has_softcap),
+            **logit_context("segments", self.dtype, self.has_softcap),
         }
         return MappingProxyType({**super().context, **own})
 
     @property
     def exchange_bytes(self) -> int:
-        return self.held_bytes
+        return self.spilled_bytes
 
     @property
     def abi(self) -> Abi:
@@ -649,10 +654,10 @@ class WgmmaSegmentsSpec(WgmmaSpec):
             ptr("target", "const void*"),
             *(ptr(name, "float*") for name in ("top", "total", "hit")),
         )
-        numbers = caps("f32") if self.has_softcap else ()
+        softcap = softcap_params("f32") if self.has_softcap else ()
         maps = tuple(p for p in kept if p.kind == "map")
-        told = tuple(p for p in kept[at:] if p.kind != "map")
-        return Abi((*kept[:at], *own, *told, *numbers, *maps))
+        scalars = tuple(p for p in kept[at:] if p.kind != "map")
+        return Abi((*kept[:at], *own, *scalars, *softcap, *maps))
 
     @property
     def label(self) -> str:

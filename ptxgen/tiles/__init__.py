@@ -70,8 +70,8 @@ ROUTES: LazyDict[Key, tuple[Route, ...]] = LazyDict({key: partial(_routes, key) 
 def named(
     kernels: Iterable[KernelSpec], known: Mapping[str, KernelSpec] | None = None
 ) -> dict[str, KernelSpec]:
-    """Returns ``kernels`` by name. Raises SpecError if two of one name differ, or differ from a
-    kernel in ``known``.
+    """Returns ``kernels`` by name. Raises SpecError if two of the same name differ, or differ from
+    a kernel in ``known``.
     """
     found: dict[str, KernelSpec] = {}
     for kernel in kernels:

@@ -29,7 +29,7 @@ from ptxgen.spec.attention import (
     PagedSpec,
     tiles,
 )
-from ptxgen.spec.attention_decode import FITS, ClusterSpec, DecodeSpec, FewSpec
+from ptxgen.spec.attention_decode import CLUSTER_WIDTH_MAX, ClusterSpec, DecodeSpec, FewSpec
 from ptxgen.spec.attention_mask import MaskSpec
 
 SMALL = 99
@@ -38,53 +38,56 @@ SMALL = 99
 THREE: Mapping[str, Any] = MappingProxyType(
     {"warps": 12, "registers": 152, "head_dim": 64, "head_dim_v": 64}
 )
-"""Fields of the Hopper kernel with three consumer warpgroups; it is listed with heads that fit its
+"""Fields of the Hopper kernel with three consumer warpgroups, with head dimensions that fit its
 registers."""
 ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 216, "shared_kib": 113})
 """Fields of the Hopper kernel with one consumer warpgroup, two CTAs per SM."""
 ONE_KEYS_MAX = 512
-"""Most keys for which the kernel with one warpgroup is chosen, whatever the number of its tiles."""
+"""Most keys for which Hopper's kernel with one warpgroup is chosen, whatever the number of its
+tiles."""
 AT_ONCE_KEYS_MAX, AT_ONCE_MAX = 4096, 128
-"""Most keys, and largest head dimension, for which the kernel with one warpgroup is chosen if all
-its tiles run at once."""
-LONGER = 4, 3
-"""Time of a wave of three warpgroups, relative to one of two: 4 to 3."""
-FEWER_ROUNDS = 3, 5
+"""Most keys, and largest head dimension, for which Hopper's kernel with one warpgroup is chosen if
+all its tiles run concurrently."""
+WAVE_TIME_RATIO = 4, 3
+"""Ratio, 4 to 3, of the time of a wave of CTAs with three warpgroups to one with two."""
+SPLIT_WAVE_RATIO = 3, 5
 """Waves of split CTAs, relative to waves of CTAs with all keys, below which splitting is faster:
-``waves(split) < 3/5 * waves(unsplit)``. Partial results have to be stored, read and joined."""
+``waves(split) < 3/5 * waves(unsplit)``. Partial results have to be stored, read and combined."""
 THREE_MAX = 96
-"""Largest head dimension for which kernels with three warpgroups have registers."""
+"""Largest head dimension whose accumulators fit the registers of three warpgroups."""
 
 FEW_KEYS = 128
-"""Most keys for which more warps in a CTA do not pay."""
+"""Most keys of a decode for which more warps in a CTA do not pay off."""
 SEVERAL_KEYS = 256
-"""Most keys for which a cluster of CTAs does not pay."""
+"""Most keys of a decode for which a cluster of CTAs does not pay off."""
 WHOLE_SPLITS = 4
-"""Most splits that a CTA takes one after the other, where it could take one only."""
+"""Most splits that a decode CTA computes one after the other."""
 SPLIT_TILES_MAX = 16
-"""Tiles for each SM beyond which CTAs of 8 warps with one split each no longer pay."""
+"""Tiles for each SM beyond which decode CTAs of 8 warps with one split each no longer pay off."""
 SIXTEEN: Mapping[str, Any] = MappingProxyType({"warps": 16, "shared_kib": 227, "min_arch": "sm_90"})
 EIGHT: Mapping[str, Any] = MappingProxyType({"warps": 8, "shared_kib": 227, "min_arch": "sm_90"})
 FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "shared_kib": SMALL})
-"""Fields of decode kernels, whose warps share 16 rows; the smallest runs on every architecture."""
-CLUSTERED = 15, 16
-"""Share of the SMs that clusters can occupy: the SMs of a GPC are no multiple of a cluster. An
-H100 with 132 SMs has room for 30 clusters of four, or 15 of eight."""
+"""Fields of decode kernels, whose warps share 16 rows; ``FOUR`` runs on every architecture."""
+CLUSTER_SM_SHARE = 15, 16
+"""Share of the SMs that clusters can occupy, 15/16: the SMs of a GPC are no multiple of a cluster.
+An H100 with 132 SMs holds 30 clusters of four CTAs, or 15 of eight."""
 
 
 FEWEST_ROWS = 16
 """Most rows of a sequence (in ragged batches: on average) for which the warps of a CTA share the
-rows."""
+rows, as in decode."""
 FEW_ROWS = (ROWS <= FEWEST_ROWS) | (ROWS < EXTRA * FEWEST_ROWS)
 
-BRIEF = (KEYS <= ONE_KEYS_MAX) & ((FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS))
-"""Short prompts with so few tiles that decode kernels serve them as well: one tile of 16 rows for
-each SM, or two with the fewest keys. Taken where Hopper's kernel of one warpgroup lacks registers,
-and on other architectures."""
+SHORT_PROMPTS = (KEYS <= ONE_KEYS_MAX) & (
+    (FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS)
+)
+"""Predicate of short prompts with so few tiles that decode kernels compute them: one tile of 16
+rows for each SM, or two with the fewest keys. It applies where Hopper's kernel of one warpgroup
+lacks registers, and on other architectures."""
 
 
 def _few(dtype: str) -> list[Route]:
-    """Returns the routes for so few keys that a CTA loads all of them at once: 8 warps, or 16 for
+    """Returns the routes for so few keys that a CTA loads all of them together: 8 warps, or 16 for
     more keys where each CTA has an SM to itself.
     """
     alone = FEWEST <= SMS
@@ -97,9 +100,9 @@ def _few(dtype: str) -> list[Route]:
 
 
 def _decode(dtype: str) -> list[Route]:
-    """Returns the decode routes: few rows of a sequence."""
+    """Returns the decode routes, for few rows of a sequence."""
     join = DecodeSpec(part="join", warps=16, dtype=dtype)
-    few = FEW_ROWS | BRIEF
+    few = FEW_ROWS | SHORT_PROMPTS
     # CTAs with all keys fill the SMs at once (filled), or in waves of which the last is nearly full
     # (even). With many keys, CTAs with a split are faster all the same.
     filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
@@ -108,11 +111,11 @@ def _decode(dtype: str) -> list[Route]:
     # Clusters: only if all of them run at once, and not for few keys, which gain nothing.
     least = FEW_ROWS & (KEYS > SEVERAL_KEYS)
     clusters = []
-    each = ((c, p) for c in FITS for p in ClusterSpec.parts)
+    each = ((c, p) for c in CLUSTER_WIDTH_MAX for p in ClusterSpec.parts)
     for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c, p in each):
         number, after = (SPLITS > 1, (join,)) if of.part == "split" else (SPLITS.eq(1), ())
         why = f"fewest rows: {of.cluster} CTAs share 16"
-        fits = of.grid * CLUSTERED[1] <= SMS * CLUSTERED[0]
+        fits = of.grid * CLUSTER_SM_SHARE[1] <= SMS * CLUSTER_SM_SHARE[0]
         clusters.append(Route((of, *after), least & number & fits, why))
     some = FEWEST <= SMS * SPLIT_TILES_MAX
     why = "few rows: {} warps share 16, a CTA has {}"
@@ -128,15 +131,15 @@ def _decode(dtype: str) -> list[Route]:
 
 
 def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
-    """Returns the routes of Hopper's persistent kernels.
+    """Returns the routes of Hopper's persistent kernels of class ``kind``.
 
-    Three warpgroups where their accumulators fit and waves are that many fewer; one where keys,
-    rows or tiles are few; two for wide heads with any number of rows. With few tiles and many keys
-    a CTA takes a split.
+    Three warpgroups where their accumulators fit and save enough waves (:data:`WAVE_TIME_RATIO`);
+    one where keys, rows or tiles are few; two for wide heads with any number of rows. With few
+    tiles and many keys a CTA computes one split.
     """
     one, two, three = (kind(dtype=dtype, **how) for how in (ONE, {}, THREE))
     of_one, of_two = (replace(spec, part="split") for spec in (one, two))
-    of_three, of_others = LONGER
+    of_three, of_others = WAVE_TIME_RATIO
     held = (DEPTH <= THREE_MAX) & (WIDTH <= THREE_MAX)
     wide = three.rows // 2 < ROWS
     rounds = ceil_div(tiles(three.rows), SMS), ceil_div(LARGE, SMS)
@@ -148,7 +151,7 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     many = (one.rows < ROWS) & ~FEW_ROWS
     # Waves, in units of one split: CTAs with a split each, and CTAs that take all splits in turn.
     split, whole = ceil_div(LARGE * SPLITS, SMS), ceil_div(LARGE, SMS) * SPLITS
-    fewer, than = FEWER_ROUNDS
+    fewer, than = SPLIT_WAVE_RATIO
     sooner = (LARGE < SMS * 2) & ~several & (split * than < whole * fewer)
     alone = (WIDTH <= WIDE_MAX) & ((ROWS <= one.rows) | (of_one.items <= SMS))
     more = {PagedSpec: ", of pages", MaskedSpec: ", a map of the mask"}.get(kind, "")
@@ -164,7 +167,7 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
         Route((*before, of_two, joins[of_two]), many & sooner, of_split),
         Route((*before, three), many & wide & several & ~at_once, f"{why}: three warpgroups"),
         Route((*before, one), ~FEW_ROWS & short, f"{why}: one warpgroup"),
-        Route((*before, two), ~FEW_ROWS & ((WIDTH <= WIDE_MAX) | ~BRIEF), why),
+        Route((*before, two), ~FEW_ROWS & ((WIDTH <= WIDE_MAX) | ~SHORT_PROMPTS), why),
     ]
 
 
@@ -174,8 +177,8 @@ def _table(
     half: bool = False,
     pinned: tuple[AttentionSpec, ...] = (),
 ) -> RouteTable:
-    """Returns the table of a dtype. ``ctas``: warps, and KiB of shared memory, of the portable
-    kernels, largest first.
+    """Returns the route table of a dtype. ``ctas``: warps, and KiB of shared memory, of the
+    portable kernels, largest first.
     """
     contract = ATTENTION[AUTO_TIER[dtype]]
     routes = []

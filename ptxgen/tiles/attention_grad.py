@@ -39,14 +39,15 @@ CTAS: dict[str, dict[str, Ctas]] = {
 }
 """Warps, and KiB of shared memory, of the portable kernels' CTAs, largest first."""
 ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 224})
-"""Fields of Hopper's kernels with one consumer warpgroup: for few rows or keys, or a CTA per SM."""
+"""Fields of Hopper's kernels with one consumer warpgroup, for few rows or keys, or at most a CTA
+per SM."""
 THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160})
-"""Fields of Hopper's kernel with three consumer warpgroups: for dq alone, and heads up to
+"""Fields of Hopper's kernel with three consumer warpgroups, for dq alone and heads up to
 THREE_MAX."""
 WIDE = 256
 KERNELS = "dq", "dkdv"
-"""Kernels that together compute all gradients, in order: dq also writes delta (row sums of the
-output times its gradient) for dkdv."""
+"""Parts whose kernels together compute all gradients, in order: dq also writes delta (row sums of
+the output times its gradient) for dkdv."""
 PINNED: Mapping[str, tuple[AttentionGradSpec, ...]] = MappingProxyType(
     {
         "dq": (AttentionGradSpec("dq", 64, 64, True, warps=2, shared_kib=99),),
@@ -56,11 +57,11 @@ PINNED: Mapping[str, tuple[AttentionGradSpec, ...]] = MappingProxyType(
         ),
     }
 )
-"""Pinned kernels: with rounded logits, and with keys and values in registers."""
+"""Pinned kernels by part: with rounded logits, and with keys and values in registers."""
 
 
 def key(part: str, dtype: str) -> Key:
-    """Returns the key of a gradient's table."""
+    """Returns the key of a gradient's route table."""
     return "attention_grad", part, "f32" if dtype == "f32" else "half"
 
 
@@ -102,8 +103,9 @@ def _table(part: str, kind: str) -> RouteTable:
 
 
 def _masked(routes: list[Route]) -> list[Route]:
-    """Returns the routes of kernels that read the bit map of a mask. Kernels of several warpgroups
-    whose CTAs compute dk or dv alone have no shared memory for it: one warpgroup serves wide heads.
+    """Returns the routes with kernels that read the bit map of a mask. Kernels of several
+    warpgroups whose CTAs compute dk or dv alone have no shared memory for it: kernels of one
+    warpgroup compute wide heads.
     """
     found = []
     for route in routes:
@@ -119,11 +121,11 @@ def _masked(routes: list[Route]) -> list[Route]:
     return found
 
 
-def _made(part: str, kind: str) -> Callable[[], RouteTable]:
+def _constructor(part: str, kind: str) -> Callable[[], RouteTable]:
     return lambda: _table(part, kind)
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
-    ("attention_grad", part, kind): _made(part, kind) for kind in CTAS for part in KERNELS
+    ("attention_grad", part, kind): _constructor(part, kind) for kind in CTAS for part in KERNELS
 }
 """Constructors of the route tables, by key."""

@@ -50,7 +50,7 @@ def _columns() -> RouteTable:
 
 
 def _pinned() -> Iterator[ColumnsSpec]:
-    """Yields kernels of integers for the goldens: one sum, and one reduction that is no sum."""
+    """Yields kernels of i64 for the goldens: a sum, and a maximum."""
     from ptxgen.numerics.column_reductions import REDUCTIONS
 
     for name in ("sum_columns", "max_columns"):

@@ -1,7 +1,7 @@
 """Route tables of implicit-GEMM convolutions: kernels of the wgmma family.
 
-A line is ``tile BM x BN, consumer warpgroups, stages``, as in :mod:`ptxgen.tiles.wgmma`. Problems
-that these tables do not serve are done by im2col and a product.
+A line is ``tile BM x BN, consumer warpgroups, stages``, as in :mod:`ptxgen.tiles.wgmma`. Other
+problems are computed by im2col and a product.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEPTHWISE: Key = ("conv", "depthwise", "half")
 Spec = TypeVar("Spec", bound=ConvSpec)
 
 
-def _of(
+def _spec(
     kind: type[Spec], layout: str, bm: int, bn: int, stages: int, split: str, **how: Any
 ) -> Spec:
     """Returns a kernel with 64 tile rows for each consumer, unless ``how`` sets ``consumers``."""
@@ -46,7 +46,7 @@ def _of(
 
 
 def _kernel(bm: int, bn: int, stages: int, *, registers: int = 0, layout: str = "NT") -> ConvSpec:
-    return _of(ConvSpec, layout, bm, bn, stages, "serial", registers=registers)
+    return _spec(ConvSpec, layout, bm, bn, stages, "serial", registers=registers)
 
 
 def _gather(
@@ -60,14 +60,14 @@ def _gather(
     registers: int = 208,
     spilled_sums: int | None = None,
 ) -> ConvGatherSpec:
-    """Returns a gathering kernel. Small tiles have one consumer and share an SM, so that one CTA
-    multiplies while another one's threads gather.
+    """Returns a kernel whose threads gather windows. Small tiles have one consumer and share an SM,
+    so that one CTA multiplies while another's threads gather.
     """
     small = bm * bn <= 64 * 64
     registers = registers if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0
     how = {"registers": registers, "spilled_sums": spilled_sums, "ctas_per_sm": 2 if small else 1}
     how |= {"consumers": 1} if small else {}
-    return _of(kind, layout, bm, bn, stages, split, **how)
+    return _spec(kind, layout, bm, bn, stages, split, **how)
 
 
 def _carried(
@@ -81,10 +81,10 @@ def _carried(
 
 
 def _whole(bm: int, bn: int, stages: int, split: str = "serial", **how: Any) -> ConvWholeSpec:
-    """Returns a kernel that reads a padded copy. It has no ``registers`` by default: producer
-    threads hold the loads in flight, and so keep more registers.
+    """Returns a kernel that reads a padded copy of the image. Its ``registers`` are 0 by default:
+    producer threads hold the loads in flight, and so keep more registers.
     """
-    return _of(ConvWholeSpec, "NN", bm, bn, stages, split, **how)
+    return _spec(ConvWholeSpec, "NN", bm, bn, stages, split, **how)
 
 
 def _sum(bm: int, bn: int, stages: int, split: str = "serial", share: int = 1) -> ConvSumSpec:
@@ -96,20 +96,22 @@ def _sum(bm: int, bn: int, stages: int, split: str = "serial", share: int = 1) -
     if split == "serial":  # needs registers for a second set of sums
         registers = 168 if ctas == 2 else 232
     how = {"registers": registers, "cluster_m": share}
-    return _of(ConvSumSpec, "TN", bm, bn, stages, split, ctas_per_sm=ctas, **how)
+    return _spec(ConvSumSpec, "TN", bm, bn, stages, split, ctas_per_sm=ctas, **how)
 
 
-def _adds(second: str) -> Step:
+def _reduce_step(second: str) -> Step:
     """Returns the step that adds partial sums. Its parameters for A and B are bound to arrays of
-    the convolution, but it reads the partial sums only.
+    the convolution, which it does not read.
     """
     bind = {"a": "x", "b": second, "lda": "pitch", "ldb": "ldc"}
     return Step(ReduceSpec(dtype="bf16", contract=TC16), bind)
 
 
-def _reduced(kernels: Iterable[ConvSpec], second: str, reason: str) -> tuple[Route, ...]:
-    """Returns split-K routes: each kernel, followed by one that adds its partial sums."""
-    return tuple(Route((kernel, _adds(second)), reason=reason) for kernel in kernels)
+def _split_k(kernels: Iterable[ConvSpec], second: str, reason: str) -> tuple[Route, ...]:
+    """Returns split-K routes: each of ``kernels``, followed by a kernel that adds its partial
+    sums.
+    """
+    return tuple(Route((kernel, _reduce_step(second)), reason=reason) for kernel in kernels)
 
 
 def _padded(kernel: ConvWholeSpec, *then: Step) -> Route:
@@ -119,11 +121,11 @@ def _padded(kernel: ConvWholeSpec, *then: Step) -> Route:
     size, copy = ITEMSIZE[kernel.dtype], "x_realigned"
     bind = {"x0": "x", "ldx0": "ldx", "y0": copy}
     each = pitch(K // TAPS, size)
-    lies = {"PITCH": each, "ROW": var("WIDE") * each, "IMAGE": var("HIGH") * var("WIDE") * each}
-    made = Step(RealignSpec(size, 1), bind, {"ROWS0": PIXELS, "COLS0": K // TAPS})
-    read = Step(kernel, {"x": copy}, {"ALIGN_A": const(16), **lies})
+    pitches = {"PITCH": each, "ROW": var("WIDE") * each, "IMAGE": var("HIGH") * var("WIDE") * each}
+    copy_step = Step(RealignSpec(size, 1), bind, {"ROWS0": PIXELS, "COLS0": K // TAPS})
+    read = Step(kernel, {"x": copy}, {"ALIGN_A": const(16), **pitches})
     reason = "channels in no eights: pixels are copied, with zeros behind"
-    return Route((made, read, *then), reason=reason)
+    return Route((copy_step, read, *then), reason=reason)
 
 
 def _table() -> RouteTable:
@@ -144,12 +146,12 @@ def _table() -> RouteTable:
         _gather(128, 128, 6, "workspace"),
         _gather(64, 32, 8, "workspace"),
     )
-    made = (
+    found = (
         *routes(whole, "windows of an image as it lies"),
         *routes(some, "the same, of few channels, or of an odd multiple of 8"),
-        *_reduced(parts, "w", "few windows: a CTA per tile and chunk"),
+        *_split_k(parts, "w", "few windows: a CTA per tile and chunk"),
     )
-    return RouteTable(space(TC16_CHUNKS), made, WIDTHS["half"], partial=True)
+    return RouteTable(space(TC16_CHUNKS), found, WIDTHS["half"], partial=True)
 
 
 def _turned() -> RouteTable:
@@ -178,14 +180,14 @@ def _turned() -> RouteTable:
         _whole(64, 64, 5, ctas_per_sm=2),
     )
     parts = (_gather(64, 64, 6, "workspace", layout="NN"),)
-    made = (
+    found = (
         *routes(whole, "windows of an image as it lies, and filters as they do"),
         *routes(some, "the same, of any channels, and of several phases"),
         *map(_padded, odd),
-        _padded(_whole(64, 64, 5, "workspace", ctas_per_sm=2), _adds("w")),
-        *_reduced(parts, "w", "few windows: a CTA per tile and chunk"),
+        _padded(_whole(64, 64, 5, "workspace", ctas_per_sm=2), _reduce_step("w")),
+        *_split_k(parts, "w", "few windows: a CTA per tile and chunk"),
     )
-    return RouteTable(space(TC16_CHUNKS), made, WIDTHS["half"], partial=True)
+    return RouteTable(space(TC16_CHUNKS), found, WIDTHS["half"], partial=True)
 
 
 def _summed() -> RouteTable:
@@ -196,12 +198,12 @@ def _summed() -> RouteTable:
         _gather(*size, "workspace", layout="TN")
         for size in ((128, 256, 4), (128, 128, 6), (64, 64, 6))
     )
-    made = (
+    found = (
         *routes(whole, "sums over windows of an image as it lies"),
         *routes((_gather(64, 64, 6, layout="TN"),), "the same, of few channels"),
-        *_reduced((*parts, *few), "dy", "a CTA per tile and chunk"),
+        *_split_k((*parts, *few), "dy", "a CTA per tile and chunk"),
     )
-    return RouteTable(space(TC16_CHUNKS), made, WIDTHS["half"], partial=True)
+    return RouteTable(space(TC16_CHUNKS), found, WIDTHS["half"], partial=True)
 
 
 def _depthwise() -> RouteTable:

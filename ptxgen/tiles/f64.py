@@ -8,8 +8,8 @@ problem (:mod:`ptxgen.cost.tuning`). Regimes:
 - *few rows* (M <= 16): the weight streams once; one tile in flight per SM is enough;
 - *one chain*: the largest tile of which most SMs get two, and the largest of all where there are
   several rounds of it;
-- *a split reduction*: many outputs fill the GPU, so that a CTA takes all chunks; else the
-  CTAs of a cluster have one each;
+- *a split reduction*: many outputs fill the GPU, so that a CTA computes all chunks; else the CTAs
+  of a cluster compute one each;
 - *weight gradients of few outputs*: a CTA per tile and chunk, and a second kernel that adds.
 """
 
@@ -29,7 +29,7 @@ CLUSTER = 4
 
 
 def _chain(layout: str) -> tuple[F64Spec, ...]:
-    """Returns tensor-core kernels for a reduction of one chunk."""
+    """Returns tensor-core kernels for reductions of one chunk."""
     return (
         F64Spec(layout, 16, 32, 32, 1, 2, 8, ctas_per_sm=2),
         F64Spec(layout, 128, 128, 16, 2, 4, 5, mma_k=4),
@@ -40,7 +40,7 @@ def _chain(layout: str) -> tuple[F64Spec, ...]:
 
 
 def _side_by_side(layout: str) -> tuple[F64Spec, ...]:
-    """Returns tensor-core kernels for a reduction of at most four chunks."""
+    """Returns tensor-core kernels for reductions of at most four chunks."""
 
     def kernel(bm: int, bn: int, bk: int, warps: tuple[int, int], stages: int, c: int) -> F64Spec:
         return F64Spec(
@@ -56,7 +56,7 @@ def _side_by_side(layout: str) -> tuple[F64Spec, ...]:
 
 
 def _unaligned(layout: str) -> tuple[F64Spec, ...]:
-    """Returns tensor-core kernels for operands not aligned to 16 bytes; a CTA takes all chunks
+    """Returns tensor-core kernels for operands not aligned to 16 bytes; a CTA computes all chunks,
     unless rows are few.
     """
 
@@ -74,7 +74,7 @@ def _unaligned(layout: str) -> tuple[F64Spec, ...]:
 
 
 def _portable(layout: str) -> tuple[Route, ...]:
-    """Returns routes on FMA units, for any GPU; the last takes any size and alignment."""
+    """Returns routes on FMA units, for any GPU; the last supports any size and alignment."""
     large = F64Spec(layout, 128, 64, 16, 2, 2, 3, unit="fma", mma_k=1, prefetch=0)
     filler = F64Spec(
         layout,
@@ -107,10 +107,10 @@ def _chunks(layout: str) -> tuple[Route, ...]:
             for reason, specs in parts.items()
         }
     tensor = (route for reason, specs in parts.items() for route in routes(specs, reason))
-    return (*(_parts() if layout == "TN" else ()), *tensor, *_portable(layout))
+    return (*(_split_k() if layout == "TN" else ()), *tensor, *_portable(layout))
 
 
-def _parts() -> tuple[Route, ...]:
+def _split_k() -> tuple[Route, ...]:
     """Returns split-K routes, for weight gradients: few outputs of a long reduction."""
 
     def kernel(
@@ -137,7 +137,7 @@ def _parts() -> tuple[Route, ...]:
 
 
 def _continued() -> tuple[Route, ...]:
-    """Returns routes of weight gradients whose accumulators begin with an earlier call's result."""
+    """Returns routes of weight gradients that start from an earlier call's result."""
     large = next(spec for spec in _chain("TN") if (spec.bm, spec.bn) == (128, 128))
     filler = F64Spec(
         "TN",

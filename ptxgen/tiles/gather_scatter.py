@@ -40,9 +40,9 @@ def _scatter(old: bool) -> RouteTable:
         leaves = SortSpec("leaves", width, dtype=SUMMED[0])
         total = ScatterSpec("sum", width, old, owned, dtype=SUMMED[0])
         for passes in range(4):
-            steps = [Step(sort, {"blocks": _named(0, passes)})]
+            steps = [Step(sort, {"blocks": _keys_array(0, passes)})]
             for i, merge in enumerate(merges[:passes]):
-                bind = {"blocks": _named(i, passes), "keys": _named(i + 1, passes)}
+                bind = {"blocks": _keys_array(i, passes), "keys": _keys_array(i + 1, passes)}
                 steps.append(Step(merge, bind))
             steps += [Step(leaves), Step(total, given={"SORTED": const(BLOCK * RUNS**passes)})]
             routes.append(Route(steps, reason=f"sorted in blocks, merged {passes} times{where}"))
@@ -54,9 +54,9 @@ def _pinned() -> tuple[SortSpec, ...]:
     return (SortSpec("leaves", 16, dtype="i32"),)
 
 
-def _named(done: int, passes: int) -> str:
-    """Returns the scratch array that holds the keys after ``done`` of ``passes`` merges; two arrays
-    take turns.
+def _keys_array(done: int, passes: int) -> str:
+    """Returns the scratch array that holds the keys after ``done`` of ``passes`` merges, which
+    alternate between two arrays.
     """
     return "keys" if (passes - done) % 2 == 0 else "blocks"
 

@@ -18,7 +18,7 @@ WIDTHS = {"f32": ("f32",), "half": ("bf16", "f16"), "f64": ("f64",)}
 """Dtypes that share a table: the fastest kernel does not depend on how 16 bits are divided into
 exponent and mantissa."""
 WIDTH_OF = {dtype: width for width, dtypes in WIDTHS.items() for dtype in dtypes}
-"""Width of each dtype, a key of :data:`WIDTHS`."""
+"""Key in :data:`WIDTHS` of each dtype."""
 
 _MODULES = {
     ("f32", "simt"): "simt",
@@ -30,7 +30,7 @@ _MODULES = {
 
 
 def concludes(key: Key) -> bool:
-    """Returns whether the kernels of a table take an epilogue formula
+    """Returns whether the kernels of the table ``key`` support an epilogue formula
     (:class:`ptxgen.spec.epilogue.Epilogue`): all that store results do, except those of wgmma.
     """
     return key in TABLES and key[1] != "chain" and key[2] != "f64"
@@ -48,7 +48,7 @@ _PINNED: Mapping[Key, tuple[str, ...]] = {
     ("NT", DEFAULT_PLAN, "half", "tc"): ("mma", "reduce"),
     ("NT", DEFAULT_PLAN, "f32", "simt"): ("simt",),
 }
-"""Families for whose first storing kernel a table pins a twin with a formula, for the goldens."""
+"""Families, by table: goldens hold the first kernel of each that stores results, with a formula."""
 
 
 def _pinned(key: Key, routes: tuple[Route, ...]) -> Iterator[KernelSpec]:

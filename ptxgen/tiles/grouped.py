@@ -124,7 +124,9 @@ def _tc_sums(layout: str) -> tuple[Route, ...]:
 
 
 def _simt(layout: str, over: str) -> tuple[Route, ...]:
-    """Returns the route for any alignment and plan, whose operands are copied float by float."""
+    """Returns the f32 route for any alignment and plan, whose operands are copied float by
+    float.
+    """
     a, b = (
         ("transpose" if layout[0] == "N" else "scalar"),
         ("transpose" if layout[1] == "T" else "scalar"),

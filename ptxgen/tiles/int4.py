@@ -81,7 +81,7 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
 
 
 def _packed(layout: str, dtype: str) -> Iterator[Route]:
-    """Yields Hopper's routes: wgmma multiplies bytes; a kernel unpacks A into scratch memory,
+    """Yields the routes for Hopper: wgmma multiplies bytes; a kernel unpacks A into scratch memory,
     consumers unpack B in registers.
     """
     for bm, stages, registers in ((128, 4, 208), (96, 4, 208), (64, 5, 0)):
@@ -98,7 +98,7 @@ def _packed(layout: str, dtype: str) -> Iterator[Route]:
 
 
 def _stored(layout: str) -> dict[str, tuple[Expr, Expr]]:
-    """Returns the rows, and the bytes of a row, of each operand."""
+    """Returns the number of rows and the bytes of a row of operands "a" and "b"."""
     bytes_k, bytes_n = ceil_div(K, 2), ceil_div(N, 2)
     return {"a": (M, bytes_k), "b": (N, bytes_k) if layout == "rcr" else (K, bytes_n)}
 

@@ -7,9 +7,9 @@ Three regimes (docs/notes/2026-11-28-gemm-16-bit.md has the measurements):
 
 - *few rows* (M <= 64): the weight is read once, which decides the time. Its columns are the
   instruction's 16 rows (``swap_operands``); some warps only copy, so that warps that multiply never
-  wait for an address; fragments are fetched well ahead; the weight has L2's evict-first policy. The
-  width of a tile follows from N, so that nearly every SM has one, and from the length of the pieces
-  of the weight's rows that it reads.
+  wait for an address; fragments are loaded well ahead; the weight is loaded with L2's evict-first
+  policy. The width of a tile follows from N, so that nearly every SM has one, and from the length
+  of the pieces of the weight's rows that it reads.
 - *the rest*: the largest tile that still gives nearly every SM one.
 - *unaligned*: operands are copied by words or single elements.
 
@@ -89,8 +89,8 @@ def _tiles(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
 
 
 def _by_words(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
-    """Returns kernels for rows along k that are aligned to four bytes, which need no realigning
-    copy.
+    """Returns kernels that copy words, for rows along k aligned to four bytes, so that no
+    realigning copy is needed.
     """
 
     def kernel(
@@ -179,20 +179,20 @@ def _unaligned(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
 
 
 def specs(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
-    """Returns the kernels that take one chunk, or all chunks in turns; the last one takes
-    everything.
+    """Returns the kernels without split-K, for one chunk or several; the last supports every
+    problem.
     """
     return (*_few_rows(layout, dtype), *_tiles(layout, dtype), *_unaligned(layout, dtype))
 
 
 def few_rows_partial(layout: str, dtype: str) -> MmaSpec:
-    """Returns the kernel that writes partial sums of few rows."""
+    """Returns the split-K kernel for few rows, which writes partial sums."""
     few = next(s for s in _few_rows(layout, dtype) if (s.bm, s.bn) == (16, 32))
     return replace(few, split="workspace")
 
 
 def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
-    """Returns the kernels that write partial sums; the last one takes any alignment."""
+    """Returns the split-K kernels, which write partial sums; the last supports any alignment."""
 
     def kernel(
         bm: int,
@@ -232,7 +232,7 @@ def partial(layout: str, dtype: str) -> tuple[MmaSpec, ...]:
 
 
 def continued(dtype: str) -> tuple[MmaSpec, ...]:
-    """Returns the kernels whose accumulators begin with the old values of C; the last one takes any
+    """Returns the kernels whose accumulators start from the old values of C; the last supports any
     alignment.
     """
     kernels = (*_tiles("TN", dtype), *_unaligned("TN", dtype))

@@ -17,7 +17,7 @@ _ROUTES = (
     ("any", 4, "elements, anyhow"),
     ("wide", 4, "more than 2^31 elements, anyhow"),
 )
-"""Ways of the kernels, the pieces that a thread computes, and the reason of the route."""
+"""Routes of pointwise kernels: indexing, pieces that a thread computes, reason."""
 
 
 def _pointwise() -> RouteTable:
@@ -29,8 +29,8 @@ def _pointwise() -> RouteTable:
 
 
 def _pinned() -> Iterator[PointwiseSpec]:
-    """Yields kernels for the goldens: a result that its bounds mostly fix, and square blocks in two
-    and in four dimensions.
+    """Yields kernels for the goldens: one whose result's bounds fix most bits, and square blocks in
+    two and in four dimensions.
     """
     from ptxgen.numerics.functions import silu
 

@@ -6,10 +6,10 @@ Two kinds of routes:
 - *fused* (:data:`FUSED`): kernels that read the weight as it is stored, for the formats of
   :data:`ptxgen.spec.quantized.LOOKED_UP`;
 - *dequantized*, for all formats: a step decodes the weight into scratch memory in the operands'
-  dtype, and a dense route reads it as its B, which is aligned to 16 bytes. The tables take the last
-  dense route, which serves everything, and those with the tiles :data:`TILES` and :data:`COPIED`.
-  With many rows these are within a few percent of the others; with few rows dequantizing takes
-  longer than the product.
+  dtype, and a dense route reads it as its B, which is aligned to 16 bytes. The tables use the last
+  dense route, which supports every problem, and those with the tiles :data:`TILES` and
+  :data:`COPIED`. With many rows these are within a few percent of the others; with few rows
+  dequantizing takes longer than the product.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ TILES = {
 }
 """Tiles (BM, BN) of the dense routes that follow a dequantization, by tier."""
 SPLIT = "wgmma", "simt"
-"""Families of split-K routes that follow a dequantization. Where neither runs, CTAs take chunks in
-turns."""
+"""Families of split-K routes that may follow a dequantization. Where neither runs, CTAs compute
+chunks one after another."""
 COPIED = (128, 256), (128, 128), (64, 64)
 """Tiles (BM, BN) of dense routes with a realigned A that follow a dequantization; input gradients
 alone need them, since their rows of A are as long as N."""
@@ -51,7 +51,7 @@ layout."""
 
 
 def weight(layout: str, dtype: str) -> tuple[Step, dict[str, Expr]]:
-    """Returns the step that dequantizes B of a product, and the variables of that dense B."""
+    """Returns the step that dequantizes B, and the variables of that dense B."""
     rows, cols = (N, K) if layout[1] == "T" else (K, N)
     blocks = ceil_div(cols, PIECE)
     given = {"BLOCKS": rows * blocks, "COUNT": rows * cols}
@@ -59,7 +59,7 @@ def weight(layout: str, dtype: str) -> tuple[Step, dict[str, Expr]]:
 
 
 def dequantized(dense: Route) -> Route:
-    """Returns the dense route with a dequantization before it, whose result it reads as B."""
+    """Returns the route ``dense`` with a dequantization before it, whose result it reads as B."""
     main = dense.main
     assert isinstance(main, GemmSpec), "of products"
     first, so = weight(main.layout, main.dtype)
@@ -73,7 +73,7 @@ def dequantized(dense: Route) -> Route:
     return Route(steps, reason=f"the weight dequantized; {dense.reason}")
 
 
-def _taken(dense: RouteTable, tier: str) -> Iterator[Route]:
+def _dense_routes(dense: RouteTable, tier: str) -> Iterator[Route]:
     *others, filler = dense.routes
     for route in others:
         main = route.main
@@ -93,7 +93,7 @@ def _table(key: Key) -> RouteTable:
     if key in gemm.TABLES:
         dense = gemm.TABLES[key]()
         products, widths = dense.space, dense.dtypes
-        routes = (*fused, *map(dequantized, _taken(dense, tier)))
+        routes = (*fused, *map(dequantized, _dense_routes(dense, tier)))
     else:
         products, widths, routes = space(WHOLE), gemm.WIDTHS[width], fused
     first, _ = weight(layout, str(widths[0]))
@@ -112,22 +112,22 @@ _PINNED = (
     WeightFormat("pinned3", 3, 8, unsigned(3), "scale * (code - offset)", "f16", "bf16"),
     WeightFormat("pinned4", 4, 8, signed(4), "scale * code"),
 )
-"""Formats for those lines of the template that no listed kernel has."""
+"""Formats for the lines of the template that no listed kernel has, for the goldens."""
 
 
 def _pinned(key: Key) -> Iterator[DequantizeSpec]:
-    """Yields kernels of the formats in ``_PINNED``, for the goldens; kernels of other formats are
-    made on first use.
+    """Yields kernels of the formats in ``_PINNED``, for the goldens; others are derived on first
+    use.
     """
     if key == next(_keys()):
         yield from (DequantizeSpec("bf16", format=row) for row in _PINNED)
 
 
 def _within(dequantise: Step, fused: tuple[Route, ...]) -> Expr:
-    """Returns the predicate of problems that every architecture serves: the dequantized weight fits
-    scratch memory, or a fused kernel that runs everywhere takes the problem. For formats outside
-    :data:`~ptxgen.spec.quantized.LOOKED_UP`, which have no fused kernel, the caller checks the
-    former.
+    """Returns the predicate of problems that every architecture supports: the dequantized weight
+    fits scratch memory, or a fused kernel that runs everywhere supports the problem. For formats
+    outside :data:`~ptxgen.spec.quantized.LOOKED_UP`, which have no fused kernel, the caller checks
+    the former.
     """
     everywhere = [r for r in fused if all(k.runs_on(a) for k in r.kernels for a in ARCHITECTURES)]
     return reduce(or_, (route.requires for route in everywhere), dequantise.requires)

@@ -2,10 +2,11 @@
 
 A line of mma.sync gives a CTA tile BM x BN x BK, the multiplying warps along m and n, the helper
 warps, and the stages that these copy ahead; a line of wgmma gives the tile, consumer warpgroups,
-stages, producers and their teams. Regimes (docs/notes/2026-11-29-all-areas.md links to measurements):
+stages, producers and their teams. docs/notes/2026-11-29-all-areas.md links to measurements.
+Regimes:
 
 - *few rows*: the weight is read once. With few columns, narrow tiles occupy more SMs, and helper
-  warps widen the weight; else the warps that multiply look codes up themselves;
+  warps widen the weight; else the warps that multiply look up codes themselves;
 - *short reductions*: tiles of more rows, several CTAs per SM. Gradients, whose rows of A may be
   unaligned, copy A element by element, which saves a realigning kernel;
 - *more rows*, on Hopper: the largest tile that still gives nearly every SM one, up to the size
@@ -26,11 +27,11 @@ from ptxgen.spec.quantized_packed import QuantizedGemmSpec
 from ptxgen.spec.quantized_pairs import QuantizedPairsSpec
 from ptxgen.spec.quantized_wgmma import QuantizedWgmmaSpec
 from ptxgen.spec.simt import ReduceSpec
-from ptxgen.tiles.regimes import routes as made
+from ptxgen.tiles.regimes import routes as regime_routes
 
 
 def few_rows(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
-    """Returns the kernels for few rows and few columns, whose weight helper warps widen."""
+    """Returns the kernels for few rows and few columns, whose helper warps widen the weight."""
 
     def kernel(
         bm: int,
@@ -59,7 +60,7 @@ def few_rows(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
 
 
 def short(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
-    """Returns the kernels for short reductions."""
+    """Returns the mma.sync kernels for short reductions."""
 
     def kernel(bm: int, ctas: int) -> QuantizedTensorSpec:
         copy_a = "plain" if layout == "NN" else None
@@ -74,9 +75,7 @@ def short(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
 
 
 def more_columns(layout: str, dtype: str) -> tuple[QuantizedPairsSpec, ...]:
-    """Returns the kernels for few rows and more columns, in which the multiplying warps look codes
-    up.
-    """
+    """Returns the kernels for few rows and more columns, whose multiplying warps look codes up."""
 
     def kernel(
         bm: int, bn: int, warps: int, producer_warps: int, stages: int, bk: int = 256
@@ -101,7 +100,7 @@ def more_columns(layout: str, dtype: str) -> tuple[QuantizedPairsSpec, ...]:
 
 
 def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
-    """Returns the kernels for more rows, on Hopper."""
+    """Returns the wgmma kernels for more rows, on Hopper."""
 
     def kernel(
         tile: tuple[int, int, int],
@@ -138,13 +137,13 @@ def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
     )
 
 
-def in_turns(layout: str, dtype: str) -> Iterator[QuantizedWgmmaSpec]:
-    """Yields the kernels of :func:`more_rows` in a variant whose CTAs take the chunks of a tile in
-    turns.
+def serial(layout: str, dtype: str) -> Iterator[QuantizedWgmmaSpec]:
+    """Yields the kernels of :func:`more_rows` in a variant whose CTAs compute the chunks of a tile
+    one after another.
 
-    The kernel with 96 columns is left out, since it would spill. So are those with 192 and 256
-    rows: beside the totals their shared memory has a stage less, which teams of producers cannot
-    share evenly, or only slowly.
+    The kernel with 96 columns is omitted, since it would spill. So are those with 192 and 256 rows:
+    next to the totals their shared memory has a stage less, which teams of producers cannot share
+    evenly, or only slowly.
     """
     for spec in more_rows(layout, dtype):
         if spec.bn != 96 and spec.bm <= 128:
@@ -156,7 +155,7 @@ PARTIAL = {
     "NT": ((8, 16), (64, 64), (128, 128), (256, 128)),
     "NN": ((64, 64), (128, 128), (256, 128)),
 }
-"""Tiles (BM, BN) of the kernels that also have a split-K variant, by layout."""
+"""Tiles (BM, BN) of the kernels that also exist with split-K, by layout."""
 
 
 def partial(layout: str, dtype: str) -> tuple[QuantizedGemmSpec, ...]:
@@ -169,13 +168,17 @@ def partial(layout: str, dtype: str) -> tuple[QuantizedGemmSpec, ...]:
 
 
 def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
-    """Returns the fused routes of a layout."""
+    """Returns the routes whose kernels read the weight as it is stored."""
     reduce = Step(ReduceSpec(dtype=dtype, contract=TC16), {"b": "data"})  # neither operand is read
     return (
-        *made(partial(layout, dtype), "few outputs: a CTA per tile and chunk", reduce),
-        *made(few_rows(layout, dtype), "few rows: the weight streams once, as it is stored"),
-        *made(short(layout, dtype), "short reductions: several tiles an SM"),
-        *made(more_columns(layout, dtype), "few rows, more columns: looked up as it is multiplied"),
-        *made(more_rows(layout, dtype), "more rows: the weight as it is stored, by wgmma"),
-        *made(in_turns(layout, dtype), "more rows, in several chunks, by wgmma"),
+        *regime_routes(partial(layout, dtype), "few outputs: a CTA per tile and chunk", reduce),
+        *regime_routes(
+            few_rows(layout, dtype), "few rows: the weight streams once, as it is stored"
+        ),
+        *regime_routes(short(layout, dtype), "short reductions: several tiles an SM"),
+        *regime_routes(
+            more_columns(layout, dtype), "few rows, more columns: looked up as it is multiplied"
+        ),
+        *regime_routes(more_rows(layout, dtype), "more rows: the weight as it is stored, by wgmma"),
+        *regime_routes(serial(layout, dtype), "more rows, in several chunks, by wgmma"),
     )

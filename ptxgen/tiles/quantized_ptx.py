@@ -18,7 +18,7 @@ from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles import regimes
 
 Tile = tuple[int, int, int, int]
-"""Rows of a CTA; rows and columns of a thread; warps."""
+"""Tile sizes: rows of a CTA, rows and columns of a thread, warps."""
 
 
 def _kernel(
@@ -41,13 +41,13 @@ NAMED = {
     for row in LOOKED_UP
     for what, kernel in _PLAIN.items()
 }
-"""Kernels that are emitted for any target, by short names."""
+"""Kernels that ``ptxgen`` emits as PTX for any target, by short names."""
 
 _FEW: dict[str, tuple[tuple[Tile, int], ...]] = {
     "NT": (((1, 1, 1, 1), 8), ((4, 4, 1, 2), 2), ((8, 8, 2, 2), 2)),
     "NN": (((1, 1, 4, 1), 8), ((4, 4, 4, 1), 4)),
 }
-"""Tiles for few rows, and steps by which codes are fetched ahead, by layout. With more rows,
+"""Tiles for few rows, and steps by which codes are loaded ahead, by layout. With more rows,
 dequantizing first is faster."""
 _WIDE: tuple[tuple[Tile, int], ...] = (
     ((32, 4, 8, 4), 2),
@@ -55,18 +55,18 @@ _WIDE: tuple[tuple[Tile, int], ...] = (
     ((16, 2, 4, 2), 4),
     ((16, 2, 2, 2), 8),
 )
-"""Tensor-core tiles whose rows of A are loaded by vectors, and steps by which codes are fetched
+"""Tensor-core tiles whose rows of A are loaded by vectors, and steps by which codes are loaded
 ahead."""
 _ANY: dict[str, tuple[tuple[Tile, int, str], ...]] = {
     "NT": (((128, 8, 8, 4), 1, "select"), ((16, 2, 8, 2), 4, "shuffle")),
     "NN": (((128, 8, 8, 4), 1, "shuffle"), ((16, 2, 8, 2), 4, "shuffle")),
 }
-"""Tensor-core tiles for many outputs, and for any alignment: tile, steps by which codes are fetched
-ahead, way to look codes up; by layout."""
+"""Tensor-core tiles for many outputs, and for any alignment, by layout: tile, steps by which codes
+are loaded ahead, lookup method."""
 
 
 def routes(layout: str) -> tuple[Route, ...]:
-    """Returns the f32 routes, for few rows."""
+    """Returns the f32 routes for few rows, without dequantization."""
     reduce = Step(ReduceSpec(), {"b": "data"})  # neither operand is read
     few = (_kernel(layout, tile, ahead, "shuffle") for tile, ahead in _FEW[layout])
     return tuple(
@@ -79,7 +79,7 @@ def routes(layout: str) -> tuple[Route, ...]:
 
 
 def wide_routes(layout: str) -> tuple[Route, ...]:
-    """Returns the routes with f64 accumulators; the last one serves everything."""
+    """Returns the routes with f64 accumulators; the last supports every problem."""
     then = (FinishSpec(),) if layout == "NT" else ()
     tensor = (
         *(

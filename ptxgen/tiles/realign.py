@@ -17,8 +17,8 @@ ALIGN = {"a": ALIGN_A, "b": ALIGN_B}
 
 
 def realigned(operands: str, kernel: GemmSpec, *then: KernelSpec) -> tuple[Step | KernelSpec, ...]:
-    """Returns the steps of ``kernel`` and ``then`` on realigned copies of ``operands`` ("a", "b" or
-    "ab").
+    """Returns the steps that copy ``operands`` ("a", "b" or "ab") into aligned rows, and run
+    ``kernel`` and ``then``.
     """
     stored = {"a": (M, K), "b": (K, N)}
     copied = {
@@ -30,8 +30,9 @@ def realigned(operands: str, kernel: GemmSpec, *then: KernelSpec) -> tuple[Step 
 def copying(
     matrices: Mapping[str, tuple[Expr, Expr]], size: int, kernel: KernelSpec
 ) -> tuple[Step, Step]:
-    """Returns the steps that copy ``matrices`` and run ``kernel`` on the copies. ``matrices``: rows
-    and columns by the names of the kernel's operands; ``size``: bytes of an element.
+    """Returns the steps that copy ``matrices`` into aligned rows, and run ``kernel`` on the copies.
+    ``matrices``: rows and columns by the names of the kernel's operands; ``size``: bytes of an
+    element.
     """
     copying: tuple[dict[str, str], dict[str, Expr]] = {}, {}
     reading: tuple[dict[str, str], dict[str, Expr]] = {}, {}
@@ -49,8 +50,8 @@ def copying(
 def routes(
     kernel: GemmSpec, *then: KernelSpec, operands: tuple[str, ...] = ("a", "b", "ab")
 ) -> Iterator[Route]:
-    """Yields a route of ``kernel`` for each of ``operands`` that may be misaligned, if the kernel
-    needs alignment there.
+    """Yields a route that realigns them first for each entry of ``operands``, if ``kernel`` needs
+    alignment there.
     """
     needs = "".join(x for x in "ab" if ALIGN[x].args[0] in kernel.requires.variables())
     for copied in operands:

@@ -1,4 +1,4 @@
-"""Constructors for the lines of route tables."""
+"""Constructors for the routes of route tables."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def gemm(
     split: str = "none",
     persistent: bool = False,
 ) -> SimtSpec:
-    """Returns a spec of the simt family. ``table[copies]`` names the copies of A if k is
-    contiguous, of A if m is, of B if k is, of B if n is. ``slices`` > 0 makes a sliced kernel.
+    """Returns a spec of the simt family. ``table[copies]``: copy methods of A if k is contiguous,
+    of A if m is, of B if k is, of B if n is. ``slices`` > 0 makes a sliced kernel.
     """
     a_k, a_outer, b_k, b_outer = table[copies]
     copy_a = a_k if layout[0] == "N" else a_outer
@@ -52,7 +52,7 @@ def gemm(
         slices=max(slices, 1),
         split="slices" if slices else split,
         ctas_per_sm=ctas,
-        store_order=order,
+        fma_order=order,
         persistent=persistent,
         dtype=dtype,
     )
@@ -61,10 +61,10 @@ def gemm(
 def routes(
     kernels: Iterable[KernelSpec], reason: str, *then: KernelSpec | Step
 ) -> tuple[Route, ...]:
-    """Returns a route for each kernel, followed by the kernels ``then``."""
+    """Returns a route for each of ``kernels``, followed by the kernels ``then``."""
     return tuple(Route((kernel, *then), reason=reason) for kernel in kernels)
 
 
 def last(kernel: KernelSpec) -> Route:
-    """Returns the route that takes whatever no other does."""
+    """Returns the last route of a table, which supports every problem."""
     return Route((kernel,), reason="everything else: any size, alignment and plan")

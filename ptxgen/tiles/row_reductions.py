@@ -17,15 +17,15 @@ from ptxgen.spec.row_reductions import DOWN_SPACE, SPACE, RowSpec
 
 KEY: Key = ("row_reductions",)
 SHOWN = ("softmax x=bf16 > bf16",)
-"""Representative variants, which reviewers read and goldens hold."""
+"""Representative variants, whose kernels reviewers read and goldens hold."""
 DOWN: Key = ("row_reductions", "down")
-"""Key of the table of variants with results that are sums down rows."""
+"""Key of the table of variants with sums down rows."""
 SHOWN_DOWN = ("rms_norm_gradients dy=bf16 x=bf16 weight=bf16 eps=f32 > bf16 bf16",)
 
 
 def _split(vector: bool) -> tuple[Route, ...]:
-    """Returns routes that spread a row over all CTAs: two launches for one stage, five for other
-    formulas.
+    """Returns routes that spread a row over all CTAs: two launches for formulas of one stage, five
+    for others.
     """
     sums = [RowSpec("branches", 16, 2, vectorized=vector, stage=stage) for stage in (0, 1)]
     alone = replace(sums[0], is_last=True)
@@ -41,7 +41,7 @@ def _split(vector: bool) -> tuple[Route, ...]:
 
 
 def _each(reason: str, *kernels: RowSpec) -> Iterator[Route]:
-    """Yields a route for each kernel."""
+    """Yields a route for each of ``kernels``."""
     return (Route((kernel,), reason=reason) for kernel in kernels)
 
 
@@ -98,7 +98,7 @@ def _rows() -> RouteTable:
 
 def _pinned() -> Iterator[RowSpec]:
     """Yields kernels for the goldens: results of f32 and f64, for elements and for rows; column
-    values loaded one by one or at once; sums of a single element.
+    values loaded group by group or together; sums of a single element.
     """
     short, at_once = (
         RowSpec("held", lanes=16, groups_per_lane=1, rows_per_cta=16),
@@ -116,7 +116,9 @@ def _pinned() -> Iterator[RowSpec]:
 
 
 def _down() -> RouteTable:
-    """Returns the table of sums down rows: a CTA has 32 rows and keeps their sums in registers."""
+    """Returns the table of sums down rows: a CTA reads 32 rows and keeps their sums in
+    registers.
+    """
     shown = SHOWN_DOWN[0]
     lane = RowSpec(
         "lane", 2, buffer_itemsize=4, row_buffers=2, persistent=True, ctas_per_sm=4, variant=shown

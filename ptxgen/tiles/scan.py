@@ -1,4 +1,4 @@
-"""Route tables of prefix sums, and of log-sum-exp scans, whose routes are taken in order."""
+"""Route tables of prefix sums, and of log-sum-exp scans, whose routes are tried in order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxgen.spec.scan import COLS, LOG_SPACE, ROWS, SMS, SPACE, LogScanSpec, Sca
 
 
 def _parts(of: type[ScanSpec]) -> tuple[ScanSpec, ...]:
-    """Returns the kernels of a scan that spreads a row over all CTAs, in three launches."""
+    """Returns the three kernels of a scan that spreads a row over all CTAs."""
     return (
         of(8, chunks_per_warp=1, part="totals"),
         of(1, 1, 1, "carry"),

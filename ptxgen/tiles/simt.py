@@ -2,7 +2,7 @@
 
 A line ``_gemm(layout, tile, thread, lanes, warps, stages, copies)`` gives a CTA tile BM x BN x BK,
 the outputs per thread, the lanes of a warp, the warps of a slice, the stages of the shared-memory
-ring, and the ways to copy the operands (templates/simt/operand.cuh.j2).
+ring, and the copy methods of the operands (templates/simt/operand.cuh.j2).
 
 Predicted times choose the kernel of a problem (:mod:`ptxgen.cost.tuning`); the order here does not
 matter. docs/notes/2026-11-29-all-areas.md has measurements. Three regimes:
@@ -11,7 +11,7 @@ matter. docs/notes/2026-11-29-all-areas.md has measurements. Three regimes:
 - *medium*: the largest tile that still gives almost every SM one;
 - *large*: 128 x 128 tiles, two CTAs of eight warps per SM.
 
-Where the plan splits the reduction, CTAs of several slices work on the chunks side by side,
+Where the plan splits the reduction, CTAs of several slices compute the chunks concurrently,
 and large outputs keep running totals in shared memory.
 """
 
@@ -53,8 +53,8 @@ THIN_SPLIT: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
             _gemm("NT", (16, 16, 32), (4, 2), (4, 8), (1, 1), 3, "kvector", slices=8),
         ),
         "TN": lambda: (
-            *map(_turned, THIN_SPLIT["NN"]),
-            _turned(_gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8)),
+            *map(_m_contiguous, THIN_SPLIT["NN"]),
+            _m_contiguous(_gemm("NN", (8, 32, 16), (4, 2), (2, 16), (1, 1), 4, "floats", slices=8)),
         ),
     }
 )
@@ -74,13 +74,13 @@ THIN: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
             _gemm("NT", (16, 16, 64), (2, 2), (4, 8), (2, 1), 5, "kvector", ctas=3),
             _gemm("NT", (8, 32, 64), (2, 2), (4, 8), (1, 2), 5, "plain", ctas=2),
         ),
-        "TN": lambda: (_turned(THIN["NN"][0]),),
+        "TN": lambda: (_m_contiguous(THIN["NN"][0]),),
     }
 )
 
 
-def _turned(spec: SimtSpec) -> SimtSpec:
-    """Returns ``spec`` for an m-contiguous A, which is thin here and copied float by float."""
+def _m_contiguous(spec: SimtSpec) -> SimtSpec:
+    """Returns ``spec`` for an m-contiguous A with few rows, which is copied float by float."""
     return replace(spec, layout="T" + spec.layout[1], copy_a="scalar")
 
 
@@ -123,7 +123,7 @@ LARGE = LazyDict(
 
 
 def _unsplit(layout: str) -> tuple[SimtSpec, ...]:
-    """Returns the kernels for one chunk, largest tiles first."""
+    """Returns the kernels for reductions of one chunk, largest tiles first."""
     copies = "wide" if layout == "TN" else "floats"
     if layout == "NT":
         middle = _gemm(layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 4, "wide", ctas=4)
@@ -139,7 +139,7 @@ def _unsplit(layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _flat(layout: str) -> tuple[SimtSpec, ...]:
-    """Returns the kernel for weight gradients of few rows."""
+    """Returns the kernel for weight gradients of few rows, if ``layout`` is "TN"."""
     if layout != "TN":
         return ()
     return (_gemm(layout, (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", ctas=4),)
@@ -158,7 +158,7 @@ def _filler(layout: str) -> SimtSpec:
 def _plain(layout: str) -> tuple[SimtSpec, ...]:
     """Returns kernels whose operands are copied float by float.
 
-    Small tiles of NT copy by floats anyway, so that layout has none here.
+    Small tiles of layout NT copy by floats anyway, so NT has none here.
     """
     if layout == "NT":
         return ()
@@ -167,7 +167,7 @@ def _plain(layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _partial(layout: str) -> tuple[SimtSpec, ...]:
-    """Returns kernels that write partial sums; the last one takes any alignment."""
+    """Returns split-K kernels, which write partial sums; the last supports any alignment."""
     part = partial(_gemm, layout, split="workspace")
     small = partial(part, (32, 64, 16), (4, 4), (4, 8), (2, 2))
     any_alignment = small(4, "plain", ctas=4)
@@ -195,7 +195,7 @@ def _narrow(layout: str) -> tuple[SimtSpec, ...]:
     )
 
 
-def _parts(layout: str) -> tuple[Route, ...]:
+def _split_k(layout: str) -> tuple[Route, ...]:
     """Returns split-K routes, for few outputs of a long reduction."""
     low = partial(_gemm, layout, (8, 64, 32), (4, 2), (2, 16), (1, 2), split="workspace")
     few = (low(4, "floats"), low(4, "plain")) if layout != "NT" else ()
@@ -213,7 +213,7 @@ def _parts(layout: str) -> tuple[Route, ...]:
 
 def _chunks(layout: str) -> tuple[Route, ...]:
     return (
-        *_parts(layout),
+        *_split_k(layout),
         *routes(THIN_SPLIT[layout], "few rows, chunks side by side"),
         *routes(MEDIUM_SPLIT[layout], "more rows, chunks side by side or in turns"),
         *routes(THIN[layout], "few rows: the weight streams once"),
@@ -224,9 +224,9 @@ def _chunks(layout: str) -> tuple[Route, ...]:
     )
 
 
-def _both_turned() -> tuple[Route, ...]:
-    """Returns the routes of TT, which only ``matmul`` of two transposed operands needs: a kernel a
-    regime.
+def _tt_routes() -> tuple[Route, ...]:
+    """Returns the routes of layout TT, which only ``matmul`` of two transposed operands needs: a
+    kernel for each regime.
     """
     low = _gemm("TT", (8, 16, 32), (2, 2), (4, 8), (1, 1), 3, "kvector", slices=8)
     split = _gemm("TT", (32, 32, 16), (8, 4), (4, 8), (1, 1), 4, "floats", slices=8)
@@ -241,7 +241,7 @@ def _both_turned() -> tuple[Route, ...]:
 
 
 def _continued() -> tuple[Route, ...]:
-    """Returns routes of weight gradients whose accumulators begin with an earlier call's result."""
+    """Returns routes of weight gradients that start from an earlier call's result."""
     large = replace(LARGE["TN"], split="onto")
     small = _gemm(
         "TN",
@@ -264,7 +264,7 @@ ROUTES: LazyDict[Key, tuple[Route, ...]] = LazyDict(
             (layout, DEFAULT_PLAN, "f32", "simt"): partial(_chunks, layout)
             for layout in ("NN", "NT", "TN")
         },
-        ("TT", DEFAULT_PLAN, "f32", "simt"): _both_turned,
+        ("TT", DEFAULT_PLAN, "f32", "simt"): _tt_routes,
         ("TN", "chain", "f32", "simt"): _continued,
     }
 )

@@ -5,8 +5,8 @@ matter. Regimes:
 
 - *few rows* (M <= 32): the weight is read once, by mma kernels with swapped operands;
 - wgmma kernels, on Hopper, and mma kernels: the largest tile that still gives nearly every SM one;
-- few outputs of a long reduction: CTAs take a chunk each, and a reduce kernel adds them;
-- operands that no vector copy takes.
+- few outputs of a long reduction: CTAs compute a chunk each, and a reduce kernel adds them;
+- operands too misaligned for vector copies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _chunks(layout: str, dtype: str) -> tuple[Route, ...]:
     few = (mma.few_rows_partial(layout, dtype),)
     return (
         *routes(few, "few rows of few outputs", _reduce(dtype)),
-        *_parts(layout, dtype),
+        *_split_k(layout, dtype),
         *_serial(layout, dtype),
     )
 
@@ -37,7 +37,7 @@ def _reduce(dtype: str) -> ReduceSpec:
     return ReduceSpec(dtype=dtype, contract=TC16)
 
 
-def _parts(layout: str, dtype: str) -> Iterator[Route]:
+def _split_k(layout: str, dtype: str) -> Iterator[Route]:
     """Yields split-K routes: a CTA for each tile and chunk, and a kernel that adds the chunks."""
     reduce = _reduce(dtype)
     fast, others = wgmma.partial(layout, dtype), mma.partial(layout, dtype)
@@ -47,8 +47,8 @@ def _parts(layout: str, dtype: str) -> Iterator[Route]:
 
 
 def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
-    """Returns routes without split-K. ``mma.specs`` has kernels for few rows first, then tiles from
-    small to large, then kernels for misaligned operands.
+    """Returns the routes without split-K. ``mma.specs`` has kernels for few rows first, then tiles
+    from small to large, then kernels for misaligned operands.
     """
     *kernels, filler = mma.specs(layout, dtype)
     vector = [s for s in kernels if s.copy_a == s.copy_b == "vector"]
@@ -63,7 +63,7 @@ def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
 
 
 def _realigned(layout: str, dtype: str) -> Iterator[Route]:
-    """Yields routes that realign operands first."""
+    """Yields routes that first copy misaligned operands."""
     for tile in (128, 256), (128, 128), (64, 64), (64, 16):
         for split in "none", "serial":  # of one chunk, and of several
             fitting = (
@@ -83,7 +83,7 @@ def _copied(layout: str) -> tuple[str, ...]:
 
 
 def _continued(dtype: str) -> tuple[Route, ...]:
-    """Returns routes of weight gradients whose accumulators begin with an earlier call's result."""
+    """Returns routes of weight gradients that start from an earlier call's result."""
     fast = wgmma.continued(dtype)
     large, filler = mma.continued(dtype)
     return (

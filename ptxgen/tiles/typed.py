@@ -1,11 +1,11 @@
 """The bf16 and f16 kernels on the FMA units, contract fma on exactly upcast operands.
 
-``auto`` never takes this tier: it is for debugging, and for bits that depend on no tensor core. So
-a layout has one kernel a regime, and the last route serves misaligned operands (docs/adr/028
-has the cost of that). Lines read as in tiles/simt.py; f16 shares the table of bf16. An operand is
-either "raw" (16-bit elements in shared memory, upcast when they are fetched: where memory decides
-and the main loop has time to spare) or "held" (upcast in registers on the way to shared memory, so
-that the main loop is that of the f32 kernels; templates/simt/operand.cuh.j2).
+``tier="auto"`` never selects this tier: it is for debugging, and for bits that depend on no tensor
+core. So a layout has one kernel a regime, and the last route supports misaligned operands (at a
+cost that docs/adr/028 states). Lines read as in tiles/simt.py; f16 shares the table of bf16. An
+operand is either "raw" (16-bit elements in shared memory, upcast when threads read them, in kernels
+that are bound by memory) or "held" (upcast in registers on the way to shared memory, so that the
+main loop is that of the f32 kernels; templates/simt/operand.cuh.j2).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _gemm = partial(gemm, COPIES)
 
 def _chunks(dtype: str, layout: str) -> tuple[Route, ...]:
     return (
-        *(_parts(dtype) if layout == "TN" else ()),
+        *(_split_k(dtype) if layout == "TN" else ()),
         *routes(_split(dtype, layout), "chunks side by side"),
         *routes(_unsplit(dtype, layout), "one chain"),
         last(_filler(dtype, layout)),
@@ -39,7 +39,7 @@ def _chunks(dtype: str, layout: str) -> tuple[Route, ...]:
 
 
 def _split(dtype: str, layout: str) -> tuple[SimtSpec, ...]:
-    """Returns the sliced kernels: one for few rows, one for more."""
+    """Returns the kernels of several slices: one for few rows, one for more."""
     if layout[1] == "T":
         thin = _gemm(dtype, layout, (8, 32, 64), (2, 4), (4, 8), (1, 1), 3, "thin", slices=8)
     elif layout == "NN":
@@ -51,7 +51,7 @@ def _split(dtype: str, layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _unsplit(dtype: str, layout: str) -> tuple[SimtSpec, ...]:
-    """Returns the kernels for one chunk, largest tiles first."""
+    """Returns the kernels for reductions of one chunk, largest tiles first."""
     large = _gemm(dtype, layout, (128, 128, 16), (8, 8), (4, 8), (4, 2), 2, "held", ctas=2)
     middle = _gemm(dtype, layout, (64, 64, 16), (8, 4), (4, 8), (2, 2), 2, "held", ctas=4)
     small = _gemm(dtype, layout, (16, 32, 64), (2, 2), (4, 8), (2, 2), 4, "raw", ctas=4)
@@ -74,7 +74,7 @@ def _filler(dtype: str, layout: str) -> SimtSpec:
     )
 
 
-def _parts(dtype: str) -> tuple[Route, ...]:
+def _split_k(dtype: str) -> tuple[Route, ...]:
     """Returns split-K routes, for weight gradients: few outputs of a long reduction."""
 
     def partial_sums(tile: tuple[int, int, int], thread: tuple[int, int], copies: str) -> SimtSpec:
@@ -89,7 +89,7 @@ def _parts(dtype: str) -> tuple[Route, ...]:
 
 
 def _continued(dtype: str) -> tuple[Route, ...]:
-    """Returns routes of weight gradients whose accumulators begin with an earlier call's result."""
+    """Returns routes of weight gradients that start from an earlier call's result."""
     tile = (64, 64, 16), (8, 4), (4, 8), (2, 2), 2
     return (last(_gemm(dtype, "TN", *tile, "plain", split="onto", persistent=True, ctas=3)),)
 

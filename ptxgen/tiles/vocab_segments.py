@@ -15,7 +15,7 @@ from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 
 
 def key(part: str, capped: bool) -> Key:
-    """Returns the key of a part's table, with or without a softcap."""
+    """Returns the key of a part's route table; ``capped``: with a softcap."""
     return ("logits", part, *(["capped"] if capped else []))
 
 
@@ -25,7 +25,9 @@ def _table(part: str, capped: bool) -> RouteTable:
 
 
 def product_key(storage: str, capped: bool) -> Key:
-    """Returns the key of the table of products that store only segments, by operand layout."""
+    """Returns the key of the table of products that store only segments, by operand layout;
+    ``capped``: with a softcap.
+    """
     return ("segments", storage, *(["capped"] if capped else []))
 
 

@@ -1,4 +1,4 @@
-"""The wgmma kernels: Hopper's tensor cores and its copy engine, contract tc16.
+"""The wgmma kernels: Hopper's tensor cores and TMA, contract tc16.
 
 A line of the tables is ``tile BM x BN x BK, consumer warpgroups, stages``.
 docs/notes/2026-11-28-gemm-16-bit.md has the measurements behind the choice.
@@ -13,7 +13,7 @@ from ptxgen.spec.wgmma import WgmmaSpec
 
 
 def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
-    """Returns kernels whose CTAs take one chunk, or all chunks in turns, from large tiles to small
+    """Returns the kernels without split-K, for one chunk or several, from large tiles to small
     ones.
     """
 
@@ -108,7 +108,7 @@ def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
 
 
 def continued(dtype: str) -> tuple[ChainSpec, ...]:
-    """Returns the kernels whose accumulators begin with the old values of C, 16-bit or f32."""
+    """Returns the kernels whose accumulators start from the old values of C, 16-bit or f32."""
 
     def gemm(
         tile: tuple[int, int, int], stages: int, item: int, *, registers: int = 0

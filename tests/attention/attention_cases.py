@@ -13,7 +13,7 @@ from ptxgen import reference
 from ptxgen.numerics.attention import SPLIT
 from ptxgen.spec import Step
 from ptxgen.spec.attention import SPACE, Form, HopperSpec, PagedSpec
-from ptxgen.spec.attention_decode import FITS, ClusterSpec, FewSpec
+from ptxgen.spec.attention_decode import CLUSTER_WIDTH_MAX, ClusterSpec, FewSpec
 from ptxgen.spec.attention_grad import HopperGradSpec
 from ptxgen.spec.attention_mask import MaskSpec
 from ptxgen.tiles import SPECS, TABLES
@@ -120,7 +120,7 @@ def rounds(how):
 
 def cluster(dtype, head, head_v, **how):
     """Returns the name of the cluster kernel, which is not chosen for as few keys as here."""
-    fits = lambda route: FITS[route.main.cluster] >= head  # noqa: E731
+    fits = lambda route: CLUSTER_WIDTH_MAX[route.main.cluster] >= head  # noqa: E731
     return named(ClusterSpec, dtype, head, head_v, rounds(how), "whole", fits)
 
 

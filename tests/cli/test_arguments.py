@@ -47,14 +47,14 @@ def test_sizes_of_products_are_m_k_n(run) -> None:
     assert out.startswith("linear M=16 N=11008 K=4096 ")
     assert arguments.written(("M", "N", "K", "E")) == ("M", "K", "N", "E")
     assert arguments.written(("B", "L", "D", "N")) == ("B", "L", "D", "N")
-    found = json.loads(run("profile", "simt_nn_f32_16x32x32_f40d1c", "16x64x32", "--json")[1])
+    found = json.loads(run("profile", "simt_nn_f32_16x32x32_448b5d", "16x64x32", "--json")[1])
     assert (found["m"], found["k"], found["n"]) == (16, 64, 32)
 
 
 def test_the_old_order_warns_and_gives_the_same(run) -> None:
     for argv, old in (
         (("explain", "linear"), (16, 11008, 4096)),
-        (("profile", "simt_nn_f32_16x32x32_f40d1c", "--json"), (16, 32, 64)),
+        (("profile", "simt_nn_f32_16x32x32_448b5d", "--json"), (16, 32, 64)),
     ):
         m, n, k = old
         status, out, err = run(*argv, *old)
@@ -194,7 +194,7 @@ def bad_line(draw: random.Random) -> list[str]:
             ["explain", "linear", "1x1x1", "--gpu", word],
             ["explain", "softmax", bad, bad],
             ["explain", "attention", bad],
-            ["profile", "simt_nn_f32_16x32x32_f40d1c", bad],
+            ["profile", "simt_nn_f32_16x32x32_448b5d", bad],
             ["profile", word, "1x1x1"],
             ["build", "--for", "linear", bad],
             ["build", "--for", word, "1x1x1"],

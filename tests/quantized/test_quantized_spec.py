@@ -78,6 +78,7 @@ def wgmma(**changes: Any) -> QuantizedWgmmaSpec:
         (wgmma, {"layout": "TT"}, "TT", LAYOUTS),
         (wgmma, {"cluster_n": 2}, 2, 1),
         (wgmma, {"split": "onto"}, "onto", ("none", "serial", "workspace")),
+        (wgmma, {"producer_warps": 3}, 3, ">= 4"),
         (wgmma, {"producer_warps": 6}, 6, 4),
         (wgmma, {"index_stages": 1}, 1, ">= 2"),
         (wgmma, {"teams": 2, "producer_warps": 4}, 4, 8),

@@ -38,7 +38,7 @@ from ptxgen.spec import (
     ptr,
 )
 from ptxgen.spec.abi import MapBox
-from ptxgen.spec.attention import Brought
+from ptxgen.spec.attention import WarpSpecialisedSpec
 from ptxgen.spec.conv import ConvGatherSpec
 from ptxgen.spec.gemm import space
 from ptxgen.spec.mma import MmaSpec
@@ -150,7 +150,7 @@ def test_reduce_has_whole_warps() -> None:
         ReduceSpec(dtype="f64")
     with pytest.raises(SpecError, match="outputs of a thread: 3 vs "):
         ReduceSpec(outputs_per_thread=3)
-    with pytest.raises(SpecError, match="batch: 0 vs "):
+    with pytest.raises(SpecError, match="chunks_in_flight: 0 vs "):
         ReduceSpec(chunks_in_flight=0)
 
 
@@ -444,7 +444,7 @@ def test_specs_run_on_an_architecture_that_has_room(name: str) -> None:
         # Of wgmma no other architecture has the instructions; of f64 mma, the shapes or the speed.
         only_there = (
             spec.family in ("wgmma", "int4_packed")
-            or isinstance(spec, Brought)
+            or isinstance(spec, WarpSpecialisedSpec)
             or getattr(spec, "multiplier", "") in ("wgmma", "mma64")
             or getattr(spec, "unit", "") == "mma"
         )

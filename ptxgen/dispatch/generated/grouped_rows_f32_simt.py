@@ -10,8 +10,8 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 # GROUPED_SIMT: kernel
 GROUPED_SIMT = {
-    "grouped_nn_rows_f32_simt": ("grouped_simt_nn_f32_64x64x16_23838b",),
-    "grouped_nt_rows_f32_simt": ("grouped_simt_nt_f32_64x64x16_84004b",),
+    "grouped_nn_rows_f32_simt": ("grouped_simt_nn_f32_64x64x16_2def12",),
+    "grouped_nt_rows_f32_simt": ("grouped_simt_nt_f32_64x64x16_5e7ebc",),
 }
 
 

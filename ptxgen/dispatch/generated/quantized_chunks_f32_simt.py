@@ -60,35 +60,35 @@ QUANTIZED = {
 # SIMT: launch, kernel, slots, bm, bk, c0, c1
 SIMT = {
     "quantized_nt_chunks_f32_simt": (
-        (3, "simt_nt_f32_64x64x32_8d19e4", 2, 64, 32, 4096, 512),
-        (4, "simt_nt_f32_32x64x16_f1e7b0", 4, 32, 16, 2048, 384),
+        (3, "simt_nt_f32_64x64x32_6db400", 2, 64, 32, 4096, 512),
+        (4, "simt_nt_f32_32x64x16_f94b7f", 4, 32, 16, 2048, 384),
     ),
     "quantized_nn_chunks_f32_simt": (
-        (2, "simt_nn_f32_64x64x32_a26a00", 2, 64, 32, 4096, 512),
-        (3, "simt_nn_f32_32x64x16_01702b", 4, 32, 16, 2048, 384),
-        (4, "simt_nn_f32_32x64x16_c4711b", 4, 32, 16, 2048, 384),
+        (2, "simt_nn_f32_64x64x32_8f88ce", 2, 64, 32, 4096, 512),
+        (3, "simt_nn_f32_32x64x16_5bf3b6", 4, 32, 16, 2048, 384),
+        (4, "simt_nn_f32_32x64x16_303559", 4, 32, 16, 2048, 384),
     ),
 }
 # SIMT1: launch, kernel, slots, bm, bn, bk
 SIMT1 = {
     "quantized_nt_chunks_f32_simt": (
-        (6, "simt_nt_f32_32x64x32_d12c98", 4, 32, 64, 32),
-        (7, "simt_nt_f32_128x128x16_b3796a", 2, 128, 128, 16),
-        (8, "simt_nt_f32_128x128x8_edefaa", 2, 128, 128, 8),
-        (9, "simt_nt_f32_64x64x16_5feb18", 4, 64, 64, 16),
-        (10, "simt_nt_f32_32x64x16_11f8f4", 4, 32, 64, 16),
+        (6, "simt_nt_f32_32x64x32_9b75c0", 4, 32, 64, 32),
+        (7, "simt_nt_f32_128x128x16_d03182", 2, 128, 128, 16),
+        (8, "simt_nt_f32_128x128x8_fa8ad6", 2, 128, 128, 8),
+        (9, "simt_nt_f32_64x64x16_b03b2d", 4, 64, 64, 16),
+        (10, "simt_nt_f32_32x64x16_f428c0", 4, 32, 64, 16),
     ),
     "quantized_nn_chunks_f32_simt": (
-        (6, "simt_nn_f32_128x128x16_56422e", 2, 128, 128, 16),
-        (7, "simt_nn_f32_64x64x32_777a8d", 4, 64, 64, 32),
-        (8, "simt_nn_f32_32x64x16_a238ed", 4, 32, 64, 16),
-        (9, "simt_nn_f32_128x128x8_c1f2a1", 2, 128, 128, 8),
+        (6, "simt_nn_f32_128x128x16_001122", 2, 128, 128, 16),
+        (7, "simt_nn_f32_64x64x32_757f5d", 4, 64, 64, 32),
+        (8, "simt_nn_f32_32x64x16_4900c7", 4, 32, 64, 16),
+        (9, "simt_nn_f32_128x128x8_17f490", 2, 128, 128, 8),
     ),
 }
 # SIMT2: launch, kernel
 SIMT2 = {
-    "quantized_nt_chunks_f32_simt": ((11, "simt_nt_f32_64x64x16_42a3ef"),),
-    "quantized_nn_chunks_f32_simt": ((10, "simt_nn_f32_64x64x16_30aed3"),),
+    "quantized_nt_chunks_f32_simt": ((11, "simt_nt_f32_64x64x16_81759e"),),
+    "quantized_nn_chunks_f32_simt": ((10, "simt_nn_f32_64x64x16_ec29b0"),),
 }
 
 
@@ -149,10 +149,10 @@ def candidates(
     tiles_chunk8_chunks1 = -(-chunk // 8) * -(-chunks // 1)
     if table == "quantized_nt_chunks_f32_simt" and 5 in fitting and tiles_128x128 <= 2147483647:
         us = time(
-            "simt_nt_f32_128x128x8_938380", "fma", 2, sms, tiles_128x128, tiles_chunk8_chunks1,
+            "simt_nt_f32_128x128x8_267220", "fma", 2, sms, tiles_128x128, tiles_chunk8_chunks1,
             k * 16384, tiles_128x128 * k * 1024, operands2, stores1,
         )
-        launches[5] = us, "simt_nt_f32_128x128x8_938380", tiles_128x128, {}
+        launches[5] = us, "simt_nt_f32_128x128x8_267220", tiles_128x128, {}
     for launch, kernel, slots, bm, bn, bk in fitting.rows(SIMT1):
         tiles = -(-m // bm) * -(-n // bn)
         if chunks <= 1 and tiles <= 2147483647:
@@ -175,8 +175,8 @@ def candidates(
         and tiles_64x256 <= 2147483647
     ):
         us = time(
-            "simt_nn_f32_64x256x8_d9bafd", "fma", 2, sms, tiles_64x256, tiles_chunk8_chunks1,
+            "simt_nn_f32_64x256x8_f5cbad", "fma", 2, sms, tiles_64x256, tiles_chunk8_chunks1,
             k * 16384, tiles_64x256 * k * 1280, operands2, stores1,
         )
-        launches[5] = us, "simt_nn_f32_64x256x8_d9bafd", tiles_64x256, {}
+        launches[5] = us, "simt_nn_f32_64x256x8_f5cbad", tiles_64x256, {}
     yield from fitting.combined(launches)

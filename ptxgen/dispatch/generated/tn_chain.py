@@ -40,8 +40,8 @@ ROUTES = Routes({
 })
 # SIMT: launch, kernel, unit, bn, c0, c1, c2
 SIMT = {
-    "tn_chain_f32_simt": ((1, "simt_tn_f32_64x64x16_b10a15", "fma", 64, 4096, 512, 4),),
-    "tn_chain_half_simt": ((0, "simt_tn_bf16_64x64x16_578955", "fma", 64, 4096, 256, 2),),
+    "tn_chain_f32_simt": ((1, "simt_tn_f32_64x64x16_d1ca5f", "fma", 64, 4096, 512, 4),),
+    "tn_chain_half_simt": ((0, "simt_tn_bf16_64x64x16_050649", "fma", 64, 4096, 256, 2),),
     "tn_chain_f64_simt": ((1, "f64_tn_f64_64x32x16_9f551e", "fma64", 32, 2048, 768, 8),),
 }
 # WGMMA_CHAIN: launch, kernel, bm, bn, bk, c0, c1
@@ -72,10 +72,10 @@ def candidates(
         and tiles_128x128 <= 2147483647
     ):
         us = time(
-            "simt_tn_f32_128x128x32_e53443", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
+            "simt_tn_f32_128x128x32_fa65c9", "fma", 2, sms, tiles_128x128, -(-k // 32), k * 16384,
             tiles_128x128 * k * 1024, operands, stores,
         )
-        launches[0] = us, "simt_tn_f32_128x128x32_e53443", tiles_128x128, {}
+        launches[0] = us, "simt_tn_f32_128x128x32_fa65c9", tiles_128x128, {}
     for launch, kernel, unit, bn, c0, c1, c2 in fitting.rows(SIMT):
         tiles = -(-m // 64) * -(-n // bn)
         if chunks <= 1:

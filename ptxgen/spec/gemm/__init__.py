@@ -44,9 +44,9 @@ PARTIAL_SUMS = CHUNKS * M * N
 """Elements of the split-K workspace, [CHUNKS][M][N], of the accumulators' dtype."""
 
 ACCUMULATE, BIAS_F32, OUT_F32, CONTINUE, ACTIVATION_SHIFT = 1, 2, 4, 8, 8
-"""Bits of ``flags``: add the old values of C at the end; bias is f32, result is f32 where operands
-have 16 bits (f32 kernels ignore both); begin the accumulators with the old values of C (kernels
-with split "onto"). The activation's code begins at bit 8."""
+"""Bits of the parameter ``flags``. 1: add the old values of C at the end; 2, 4: bias, result is f32
+where operands have 16 bits (f32 kernels ignore both); 8: start accumulators from the old values of
+C (kernels with split "onto"). The activation's code begins at bit 8."""
 
 LAYOUTS = ("NN", "NT", "TN", "TT")
 """Storage of A and B: "N" is [M, K] (A) or [K, N] (B), "T" the transpose."""
@@ -57,28 +57,30 @@ STRADDLE = 3
 
 
 RESULT = (("ALIGN_C", ALIGNMENT), ("ITEM_C", OneOf((2, 4, 8))))
-"""Variables that describe the result, in tables whose kernels begin with its old values."""
+"""Variables of the result's alignment and element size, for kernels that start from its old
+values."""
 
 
 def space_of(
     what: str,
     plan: Plan,
-    own: tuple[tuple[str, Any], ...] = (),
-    behind: tuple[tuple[str, Any], ...] = (),
+    leading: tuple[tuple[str, Any], ...] = (),
+    trailing: tuple[tuple[str, Any], ...] = (),
     derived: tuple[tuple[str, Expr], ...] = (),
 ) -> Space:
-    """Returns the space of problems of sizes M, N and K whose reduction is split as ``plan`` says.
-    Further variables: ``own`` ahead of SMS and alignments, ``behind`` these, and ``derived`` ones.
+    """Returns the space of problems of sizes M, N and K whose reduction is split by ``plan``.
+    Further variables: ``leading`` ahead of SMS and alignments, ``trailing`` after these, and
+    ``derived`` ones.
     """
     return Space(
         f"{what} under the plan {plan.name!r}",
         (
             *((name, SIZE) for name in "MNK"),
-            *own,
+            *leading,
             ("SMS", Between(1, SMS_MAX)),
             ("ALIGN_A", ALIGNMENT),
             ("ALIGN_B", ALIGNMENT),
-            *behind,
+            *trailing,
         ),
         derived=(
             ("CHUNK", maximum(1, minimum(K, plan.chunk))),
@@ -91,26 +93,26 @@ def space_of(
 
 @cache
 def space(plan: Plan) -> Space:
-    """Returns the space of products whose reduction is split as ``plan`` says."""
-    return space_of("products", plan, behind=RESULT if plan.continued else ())
+    """Returns the space of products whose reduction is split by ``plan``."""
+    return space_of("products", plan, trailing=RESULT if plan.continued else ())
 
 
-def of_result(where: Space, align: int, item: int) -> tuple[tuple[str, int], ...]:
-    """Returns the variables of ``where`` that describe the result: rows aligned to ``align`` bytes,
-    elements of ``item`` bytes. Empty if the space has none.
+def of_result(space: Space, align: int, item: int) -> tuple[tuple[str, int], ...]:
+    """Returns the variables that describe the result in problems of ``space``: rows aligned to
+    ``align`` bytes, elements of ``item`` bytes. Empty if the space has none.
     """
     known = {"ALIGN_C": align, "ITEM_C": item}
-    return tuple((name, value) for name, value in known.items() if name in where.arguments)
+    return tuple((name, value) for name, value in known.items() if name in space.arguments)
 
 
 BATCH, INNER = var("BATCH"), var("INNER")
-"""Number of matrices in a batch, and along the inner of its two dimensions."""
+"""Number of matrices in a batch, and along the inner of its two dimensions, as variables."""
 BATCH_MAX = (1 << 16) - 1
 """Most matrices along a dimension of a batch: largest grid.y and grid.z (CUDA programming guide,
 compute capabilities)."""
 STRIDES = ("batch_a", "batch_b", "batch_c", "outer_a", "outer_b", "outer_c")
-"""Parameters of kernels that serve batches: elements from matrix to matrix of A, B and C, along the
-inner dimension (grid.y) and along the outer one (grid.z)."""
+"""Stride parameters of kernels that compute batches: elements from one matrix of A, B or C to the
+next, along the inner dimension (grid.y) and along the outer one (grid.z)."""
 ALONE = (*((name.upper(), 0) for name in STRIDES), ("BATCH", 1), ("INNER", 1))
 """Batch parameters of a single product: zero strides, one matrix."""
 
@@ -124,8 +126,9 @@ def matrix(
     *,
     batched: bool = False,
 ) -> Param:
-    """Returns the tensor map of operand "a" or "b"; ``box``: elements along a row, rows.
-    ``batched``: the map spans all matrices of a batch; a dimension with stride 0 has extent 1.
+    """Returns the tensor map of operand "a" or "b". ``box``: elements of a row, and rows, of a
+    copy. ``batched``: the map spans all matrices of a batch; a dimension with stride 0 has extent
+    1.
     """
     rows, columns, letter, pitch = (
         (M, K, layout[0], LDA) if operand == "a" else (K, N, layout[1], LDB)
@@ -197,7 +200,7 @@ MEANINGS: Mapping[str, str] = {
     "lanes": "lanes of a warp that one slice takes",
     "lanes_m": "lanes of a slice along m; the others are along n",
     "layout": "storage of A and B, row-major: N is [M, K] or [K, N], T its transpose",
-    "store_order": "order in which a thread stores its outputs",
+    "fma_order": "order in which a thread updates its outputs at each k",
     "outputs_per_thread": "outputs a thread",
     "persistent": "whether the grid is bounded and each CTA computes several tiles",
     "align_a": "alignment of A's rows, in bytes; a copy moves as many",
@@ -219,19 +222,19 @@ MEANINGS: Mapping[str, str] = {
     "warps_m": "warps along m",
     "warps_n": "warps along n",
 }
-"""Descriptions of these families' fields, for people."""
+"""Descriptions of the fields of GEMM specs, for the ``ptxgen`` command."""
 
 
 CONTEXT: Mapping[str, Any] = MappingProxyType(
     {"activation": activation, "gemm": sys.modules[__name__]}
 )
-"""Names that all GEMM templates read besides ``spec``."""
+"""Variables that all GEMM templates read besides ``spec``, by name."""
 
 
 _Spec = TypeVar("_Spec", bound=KernelSpec)
 
 
-def concluded(kernel: _Spec, epilogue: Epilogue) -> _Spec:
+def with_epilogue(kernel: _Spec, epilogue: Epilogue) -> _Spec:
     """Returns ``kernel`` with a fused epilogue formula."""
     found: _Spec = replace(cast(Any, kernel), dtype=epilogue.dtype, epilogue=epilogue)
     return found
@@ -265,12 +268,12 @@ class GemmSpec(KernelSpec):
 
     def of(self, dtype: Hashable) -> Self:
         """Returns this kernel for another dtype, or with an :class:`Epilogue`. A kernel that stores
-        partial sums gets the dtype alone: the kernel that adds them evaluates the formula.
+        partial sums changes its dtype only: the kernel that adds them evaluates the formula.
         """
         if not isinstance(dtype, Epilogue):
             return super().of(dtype)
         check(self.takes(dtype), self.name, "epilogue", "a formula", "none")
-        return super().of(dtype.dtype) if self.split == "workspace" else concluded(self, dtype)
+        return super().of(dtype.dtype) if self.split == "workspace" else with_epilogue(self, dtype)
 
     @property
     def abi(self) -> Abi:
@@ -286,7 +289,7 @@ class GemmSpec(KernelSpec):
 
     @property
     def ragged(self) -> bool:
-        """Whether unaligned rows of the result are also stored by vectors."""
+        """Whether rows of the result that are not aligned are also stored by vectors."""
         return False
 
     @property
@@ -295,7 +298,7 @@ class GemmSpec(KernelSpec):
 
     @property
     def result(self) -> int:
-        """Required bytes of the result's elements; 0 if the kernel takes any."""
+        """Element size, in bytes, that the kernel requires of the result; 0: any."""
         return 0
 
     @property
@@ -304,12 +307,12 @@ class GemmSpec(KernelSpec):
 
     @property
     def tiles(self) -> Expr:
-        """Number of output tiles."""
+        """Number of output tiles of a problem."""
         return ceil_div(M, self.bm) * ceil_div(N, self.bn)
 
     @property
     def work(self) -> Expr:
-        """Number of work items: tiles, or tiles times chunks."""
+        """Number of work items: output tiles, or output tiles times chunks."""
         return self.tiles * CHUNKS if self.split == "workspace" else self.tiles
 
     @property
@@ -337,7 +340,7 @@ class GemmSpec(KernelSpec):
 
     @property
     def chains(self) -> int:
-        """Chunks of the reduction that a CTA works on at a time."""
+        """Chunks of the reduction that a CTA works on concurrently."""
         return 1
 
     @property
@@ -347,7 +350,7 @@ class GemmSpec(KernelSpec):
 
     @property
     def straddled(self) -> Expr:
-        """Extra L2 traffic of tile rows that are not aligned to 32 bytes, as bytes for each k.
+        """Extra L2 traffic of tile rows that are not aligned to 32 bytes, in bytes for each k.
 
         Their 128-byte pieces straddle two lines of L2; each counts :data:`STRADDLE` times its
         bytes.
@@ -363,8 +366,8 @@ class GemmSpec(KernelSpec):
     @property
     def cost(self) -> KernelCost:
         high, wide = self.shared_by
-        apart = self.split in ("workspace", "cluster")  # each chunk has a CTA
-        length = CHUNK if apart else K
+        cta_per_chunk = self.split in ("workspace", "cluster")  # each chunk has a CTA
+        length = CHUNK if cta_per_chunk else K
         steps = ceil_div(length, self.bk)
         if self.split == "slices":
             steps = ceil_div(CHUNK, self.bk) * ceil_div(CHUNKS, self.chains)
@@ -374,7 +377,7 @@ class GemmSpec(KernelSpec):
         result = ITEM_C * 2 if self.continues else const(item)  # the old values are read, too
         return KernelCost(
             slots=self.slots,
-            ctas=tiles * CHUNKS if apart else tiles,
+            ctas=tiles * CHUNKS if cta_per_chunk else tiles,
             phases=(Phase(self.multiplier, steps, length * (self.bm * self.bn)),),
             loads=self.tiles * K * ((self.bm * high + self.bn * wide) * item + self.straddled),
             operands=(M + N) * K * item,

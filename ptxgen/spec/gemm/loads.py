@@ -13,34 +13,35 @@ from ptxgen.spec.base import WARP, WARPGROUP, check
 from ptxgen.spec.gemm.kernel import Kernel
 
 FILTERS = ("boxes", "taps", "threads")
-"""Ways to load the filters of a gathering kernel: "boxes" (TMA, boxes of a matrix), "taps" (TMA,
-tap by tap, where outputs are contiguous), "threads" (copies by threads, where outputs are
+"""Load methods for the filters of a gathering convolution: "boxes" (TMA, boxes of a matrix), "taps"
+(TMA, tap by tap, where outputs are contiguous), "threads" (copies by threads, where outputs are
 contiguous)."""
 PIXELS = ("vectors", "numbers", "copy")
-"""Ways in which a thread loads 8 elements of a window: "vectors" (one 16-byte vector), "numbers"
-(one by one), "copy" (from two vectors of a padded copy, whose pixels are whole vectors)."""
+"""Methods by which a thread loads 8 elements of a window: "vectors" (one 16-byte vector), "numbers"
+(element by element), "copy" (from two vectors of a padded copy, in which each pixel is whole
+vectors)."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """Base of the loads; members of type str are CUDA C++ expressions."""
+    """Base of the loads, which fill a stage; members of type str are CUDA C++."""
 
     macros: ClassVar[str]
     columns: ClassVar[str] = "n"
-    """Number of columns that the tiles cover."""
+    """Number of columns that the tiles cover, in C++."""
     begin_tile: ClassVar[str] = ""
-    """Statement before the first chunk of a tile."""
+    """Statement before the first chunk of a tile, in C++."""
     whole_stages: ClassVar[bool] = True
     """Whether chunks end only at the ends of stages."""
 
     @property
     def arrivals(self) -> str:
-        """Arrivals that complete the "full" mbarrier of a stage."""
+        """Arrivals that complete the "full" mbarrier of a stage, in C++."""
         return "1"
 
     @property
     def map_rank(self) -> int:
-        """Rank of the tensor maps, for a product that is no batch."""
+        """Rank of the tensor maps of a product without a batch."""
         return 2
 
     def align_a(self, itemsize: int) -> int:
@@ -53,17 +54,17 @@ class Load:
 
 @dataclass(frozen=True)
 class Tma(Load):
-    """TMA loads the tiles of two matrices."""
+    """Load of the tiles of two matrices by TMA."""
 
     macros: ClassVar[str] = "wgmma/load/tma.cuh.j2"
 
 
 @dataclass(frozen=True)
 class TmaIm2col(Load):
-    """TMA gathers windows of images as A (im2col mode); a stage has channels of one tap.
+    """Load of a convolution whose A, windows of images, TMA gathers in im2col mode.
 
-    A stage never spans two taps. A chunk may end inside a stage, which is then multiplied in two
-    parts.
+    A stage holds channels of one tap and never spans two. A chunk may end inside a stage, which is
+    then multiplied in two parts.
     """
 
     macros: ClassVar[str] = "wgmma/load/im2col.cuh.j2"
@@ -80,10 +81,10 @@ class TmaIm2col(Load):
 
 @dataclass(frozen=True)
 class TmaPanels(Load):
-    """TMA gathers windows of images as B, along the reduction (wgrad).
+    """Load of a wgrad whose B, windows of images along the reduction, TMA gathers.
 
-    A panel of B has ``panel`` channels of one tap, padded with zeros behind the last channel. A
-    tile thus has fewer columns than ``bn`` where ``panel`` does not divide the channels.
+    A panel of B has ``panel`` channels of one tap, padded with zeros after the last channel. A tile
+    thus has fewer columns than ``bn`` where ``panel`` does not divide the channels.
     """
 
     panel: int
@@ -104,8 +105,8 @@ class TmaPanels(Load):
 
 @dataclass(frozen=True)
 class Gather(Load):
-    """A producer warpgroup gathers windows of images as A, 8 channels a thread. ``filters``: one of
-    :data:`FILTERS`; ``pixels``: one of :data:`PIXELS`.
+    """Load of a convolution whose A, windows of images, a producer warpgroup gathers, 8 channels a
+    thread. ``filters``: one of :data:`FILTERS`; ``pixels``: one of :data:`PIXELS`.
     """
 
     filters: str
@@ -115,8 +116,8 @@ class Gather(Load):
 
     @property
     def arrivals(self) -> str:
-        """Arrivals of a stage: each thread once for its cp.async copies and once for its stores,
-        TMA once.
+        """Arrivals of a stage, in C++: each thread once for its cp.async copies and once for its
+        stores, TMA once.
         """
         if self.filters == "threads":
             return str(WARPGROUP * (1 + (self.pixels != "vectors")))
@@ -142,8 +143,8 @@ class Gather(Load):
 
 @dataclass(frozen=True)
 class GatherSums(Load):
-    """A producer warpgroup gathers windows of images as B, along the reduction (wgrad); its warps
-    take stages in turns.
+    """Load of a wgrad whose B, windows of images along the reduction, a producer warpgroup gathers;
+    its warps fill stages in rotation.
     """
 
     macros: ClassVar[str] = "wgmma/load/gather_sums.cuh.j2"
@@ -162,8 +163,8 @@ class GatherSums(Load):
 
 @dataclass(frozen=True)
 class Decode(Load):
-    """Helper warps copy a 4-bit weight as it is stored and widen it into B's part of a stage; TMA
-    loads A.
+    """Load of a product with a quantized weight: helper warps copy the 4-bit codes and widen them
+    into B's part of a stage; TMA loads A.
     """
 
     macros: ClassVar[str] = "wgmma/load/decode.cuh.j2"

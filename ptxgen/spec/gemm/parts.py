@@ -17,7 +17,7 @@ from ptxgen.spec.gemm.stores import Store
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of one kernel, one of each kind."""
+    """Parts of one GEMM kernel, one of each kind."""
 
     schedule: Schedule
     load: Load
@@ -31,7 +31,7 @@ class Parts:
 
     @property
     def begin_tile(self) -> str:
-        """Statement before the first chunk of a tile."""
+        """C++ statements before the first chunk of a tile."""
         return self.schedule.begin_tile + self.load.begin_tile
 
     @property

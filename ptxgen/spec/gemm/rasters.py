@@ -1,4 +1,4 @@
-"""Rasters: which tile a CTA computes, in kernels whose threads copy the operands.
+"""Rasters: the map from CTAs to output tiles, in kernels whose threads copy the operands.
 
 The macros of a raster define a CTA's tile and its first output (``tile``), and the address of that
 tile's result.
@@ -41,13 +41,13 @@ class Tiled(Protocol):
 
 @dataclass(frozen=True)
 class Raster:
-    """Base of the rasters: a CTA has one tile. Members of type str are CUDA C++ expressions."""
+    """Base of the rasters: one tile a CTA. Members of type str are CUDA C++ expressions."""
 
     macros: ClassVar[str]
 
     @property
     def banded(self) -> bool:
-        """Whether neighbouring CTAs have tiles of one band of tile rows, for reuse in L2."""
+        """Whether tiles of neighbouring CTAs are in one band of tile rows, for reuse in L2."""
         return False
 
     def requires(self, kernel: Tiled) -> list[Expr]:
@@ -65,7 +65,7 @@ class Raster:
 
 @dataclass(frozen=True)
 class Bands(Raster):
-    """Tiles in bands of ``rows`` tile rows (0: column by column); ``together`` CTAs share one."""
+    """Raster in bands of ``rows`` tile rows (0: columns); ``together`` CTAs share a tile."""
 
     rows: int
     together: int = 1
@@ -82,7 +82,7 @@ class Bands(Raster):
 
 @dataclass(frozen=True)
 class Chunk(Raster):
-    """A CTA has one chunk of a tile's reduction (split-K)."""
+    """Raster of split-K: a CTA computes one chunk of a tile's reduction."""
 
     macros: ClassVar[str] = "gemm/raster/chunk.cuh.j2"
 
@@ -100,7 +100,7 @@ class Chunk(Raster):
 
 @dataclass(frozen=True)
 class Walk(Raster):
-    """A persistent grid: CTAs walk over the tiles, with 64-bit indices."""
+    """Raster of a persistent grid: CTAs loop over the tiles, with 64-bit indices."""
 
     macros: ClassVar[str] = "gemm/raster/walk.cuh.j2"
 
@@ -110,6 +110,6 @@ class Walk(Raster):
 
 @dataclass(frozen=True)
 class WalkGroups(Walk):
-    """A persistent grid over the tiles of grouped products."""
+    """Raster of a persistent grid over the tiles of grouped products."""
 
     macros: ClassVar[str] = "gemm/raster/groups.cuh.j2"

@@ -1,4 +1,4 @@
-"""Schedules of a GEMM kernel: its work items, and the order in which clusters take them.
+"""Schedules of a GEMM kernel: its work items, and the order in which clusters compute them.
 
 The macros of a schedule define ``locate(piece)``, which returns a work item's ``Work``: its first
 output (``m0, n0``), its reduction (``k_begin, k_end``) and the ``fields`` that the schedule adds.
@@ -15,16 +15,18 @@ from ptxgen.spec.gemm.kernel import Kernel
 
 @dataclass(frozen=True)
 class Schedule:
-    """Base of the schedules; members of type str are CUDA C++ expressions."""
+    """Base of the schedules, which assign work items to clusters; members of type str are CUDA
+    C++.
+    """
 
     macros: ClassVar[str]
     fields: ClassVar[str] = "matrix"
     pieces: ClassVar[str] = "pieces()"
-    """Number of work items."""
+    """Number of work items, in C++."""
     onward: ClassVar[str] = "clusters"
-    """Distance from a cluster's work item to its next."""
+    """Stride from a cluster's work item to its next, in C++."""
     chunk: ClassVar[str] = "chunk"
-    """Length of a chunk of the reduction."""
+    """Length of a chunk of the reduction, in C++."""
     batched: ClassVar[bool] = False
     """Whether tensor maps have coordinates for the matrix of a batch or a group."""
     phased: ClassVar[bool] = False
@@ -34,17 +36,17 @@ class Schedule:
 
     @property
     def rows(self) -> str:
-        """Row behind the last one of a work item."""
+        """Row that ends a work item (exclusive), in C++."""
         return "m"
 
     @property
     def cuts(self) -> bool:
-        """Whether the last stage of a work item is masked behind the end of its group."""
+        """Whether the last stage of a work item is masked past the end of its group."""
         return False
 
     @property
     def begin_tile(self) -> str:
-        """Statement before the first chunk of a tile."""
+        """Statement before the first chunk of a tile, in C++."""
         return ""
 
     def check(self, kernel: Kernel) -> None:
@@ -53,14 +55,14 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Tiles(Schedule):
-    """The tiles of one product, in bands of tile rows."""
+    """Schedule of the tiles of one product, in bands of tile rows."""
 
     macros: ClassVar[str] = "wgmma/schedule/tiles.cuh.j2"
 
 
 @dataclass(frozen=True)
 class Batch(Schedule):
-    """The tiles of a batch of products, one product after the other."""
+    """Schedule of the tiles of a batch of products, one product after the other."""
 
     macros: ClassVar[str] = "wgmma/schedule/batch.cuh.j2"
     batched: ClassVar[bool] = True
@@ -68,8 +70,8 @@ class Batch(Schedule):
 
 @dataclass(frozen=True)
 class Chunks(Schedule):
-    """The chunks of each tile (split-K). ``beside``: the chunks of a tile follow one another, for
-    convolutions whose filters are fewer than their pixels.
+    """Schedule of split-K: a work item is one chunk of a tile. ``beside``: the chunks of a tile
+    follow one another in convolutions with fewer filter elements than pixels.
     """
 
     beside: bool = False
@@ -82,7 +84,9 @@ class Chunks(Schedule):
 
 @dataclass(frozen=True)
 class Groups(Schedule):
-    """The tiles of grouped products; ``grouped_by``: see :data:`ptxgen.spec.grouped.GROUPINGS`."""
+    """Schedule of the tiles of grouped products; ``grouped_by``: see
+    :data:`ptxgen.spec.grouped.GROUPINGS`.
+    """
 
     grouped_by: str
 
@@ -112,8 +116,8 @@ class Groups(Schedule):
 
 @dataclass(frozen=True)
 class Phases(Schedule):
-    """The tiles of a strided dgrad of up to four phases. Every second round of clusters takes its
-    tiles in reverse, which balances reductions of unequal length.
+    """Schedule of the tiles of a strided dgrad, in up to four phases. Every second round of
+    clusters computes its tiles in reverse, which balances reductions of unequal length.
     """
 
     macros: ClassVar[str] = "wgmma/schedule/phases.cuh.j2"

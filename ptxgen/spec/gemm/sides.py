@@ -22,30 +22,30 @@ class Side:
 
     @property
     def pitch(self) -> int:
-        """Bytes of a row of the tile."""
+        """Bytes of a row of the shared-memory tile."""
         return VECTOR_BYTES * self.vectors
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tile."""
+        """Bytes of the shared-memory tile."""
         return self.rows * self.pitch
 
     @property
     def mask(self) -> int:
-        """Bits of a vector's index that the swizzle permutes: the largest power of two (up to 8)
-        that divides a row, less 1.
+        """Mask of the vector-index bits that the swizzle permutes: the largest power of two up to 8
+        that divides ``vectors``, minus 1.
         """
         return min(self.vectors & -self.vectors, 8) - 1
 
     @property
     def shift(self) -> int:
-        """Base-2 logarithm of the rows after which the swizzle changes."""
+        """Base-2 logarithm of the number of rows after which the swizzle changes."""
         return 4 - (self.mask + 1).bit_length()
 
 
 @dataclass(frozen=True)
 class CopiedSide(Side):
-    """A tile of A or B, with rows along k, or along m or n."""
+    """Shared-memory tile of A or B, with rows along k, or along m or n."""
 
     k_contiguous: bool
     threads: int
@@ -55,7 +55,7 @@ class CopiedSide(Side):
 
     @property
     def at_once(self) -> int:
-        """Rows that all threads copy at once, a vector each."""
+        """Rows of the tile that all threads copy together, a vector each."""
         return self.threads // self.vectors
 
     @property

@@ -1,8 +1,8 @@
-"""Splits of a GEMM kernel: where the chunks of a tile's reduction meet.
+"""Splits of a GEMM kernel: where the partial sums of a tile's chunks are added.
 
 A split of a kernel with a ring (wgmma) defines ``multiply_tile``. In kernels whose threads copy
 tiles (:class:`Meeting`) the macros depend on how the family's main loop keeps its sums, so each
-family has its own; these classes state which chunks a kernel takes.
+family has its own; these classes state which reductions a kernel supports.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ptxgen.spec.gemm.rasters import Tiled
 
 @dataclass(frozen=True)
 class Split:
-    """Base of the splits; macros define ``multiply_tile(at)``, which leaves a work item's sums in
-    registers.
+    """Base of the splits of wgmma kernels; macros define ``multiply_tile(at)``, which computes a
+    work item's sums in registers.
     """
 
     macros: ClassVar[str]
@@ -41,8 +41,8 @@ class Unsplit(Split):
 
 @dataclass(frozen=True)
 class Serial(Split):
-    """A CTA takes the chunks of a tile in turns and adds each to a second set of sums. A thread
-    keeps the last ``spilled_sums`` sums of each fragment of that set in shared memory.
+    """Split into chunks that a CTA computes one after another and adds to a second set of sums. A
+    thread keeps the last ``spilled_sums`` sums of each fragment of that set in shared memory.
     """
 
     spilled_sums: int
@@ -67,7 +67,7 @@ class Meeting:
     file: ClassVar[str] = "chain"
 
     def macros(self, family: str) -> str:
-        """Returns the macro file of ``family``."""
+        """Returns the macro file of the split in ``family``."""
         return f"{family}/split/{self.file}.cuh.j2"
 
     def requires(self, kernel: Tiled) -> list[Expr]:
@@ -77,9 +77,7 @@ class Meeting:
 
 @dataclass(frozen=True)
 class OneChain(Meeting):
-    """No split: the reduction is one chunk, whose chain begins with zero or with the old values of
-    C.
-    """
+    """No split: the reduction is one chunk, which starts from zeros or from the old values of C."""
 
     def requires(self, kernel: Tiled) -> list[Expr]:
         return [CHUNKS <= 1]
@@ -87,9 +85,9 @@ class OneChain(Meeting):
 
 @dataclass(frozen=True)
 class Turns(Meeting):
-    """A CTA takes the chunks of a tile in turns and adds each to a second set of sums. ``block``:
-    k's of an unrolled iteration of the main loop, inside which no chunk may end; 1: chunks may end
-    anywhere.
+    """Split into chunks that a CTA computes one after another and adds to a second set of sums.
+    ``block``: k's of an unrolled iteration of the main loop, inside which no chunk may end; 1:
+    chunks may end anywhere.
     """
 
     block: int = 1
@@ -102,15 +100,15 @@ class Turns(Meeting):
 
 @dataclass(frozen=True)
 class Slices(Meeting):
-    """The slices of a CTA have a chunk each, and add their sums in shared memory."""
+    """Split over the slices of a CTA: one chunk each; they add their sums in shared memory."""
 
     file: ClassVar[str] = "slices"
 
 
 @dataclass(frozen=True)
 class ClusterSums(Meeting):
-    """Each of the ``ctas`` CTAs of a cluster has one chunk of the same tile; sums meet in
-    distributed shared memory.
+    """Split over the ``ctas`` CTAs of a cluster: one chunk of the same tile each; they add their
+    sums in distributed shared memory.
     """
 
     ctas: int
@@ -123,7 +121,9 @@ class ClusterSums(Meeting):
 
 @dataclass(frozen=True)
 class Workspace(Meeting):
-    """Partial sums go to a workspace in global memory; a reduce kernel adds them (split-K)."""
+    """Split over CTAs (split-K), which write partial sums to global memory; a reduce kernel adds
+    them.
+    """
 
     def requires(self, kernel: Tiled) -> list[Expr]:
         return [kernel.scratch["workspace"] <= WORKSPACE_MAX]

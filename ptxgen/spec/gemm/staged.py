@@ -14,8 +14,8 @@ from ptxgen.spec.gemm.splits import Meeting, OneChain, Slices, Turns, Workspace
 
 
 class StagedSpec(GemmSpec):
-    """Base of the GEMM kernels of ``warps_m`` x ``warps_n`` warps a CTA, each of which has a part
-    of the tile.
+    """Base of the GEMM kernels whose threads copy tiles to a ring; each of a CTA's ``warps_m`` x
+    ``warps_n`` warps computes a part of the output tile.
     """
 
     stages: int
@@ -46,13 +46,15 @@ class StagedSpec(GemmSpec):
 
     @property
     def meeting(self) -> Meeting:
-        """Split, which says where the chunks of a tile's reduction meet."""
+        """Split: the place where partial sums of a tile's chunks are added."""
         found = {"workspace": Workspace(), "serial": Turns(), "slices": Slices()}
         return found.get(self.split, OneChain())
 
     # -- common to all families -----------------------------------------------
-    def laid(self, x: str, threads: int) -> dict[str, Any]:
-        """Returns the arguments of the :class:`CopiedSide` of operand "a" or "b"."""
+    def side_arguments(self, x: str, threads: int) -> dict[str, Any]:
+        """Returns the arguments of the :class:`CopiedSide` of operand "a" or "b", copied by
+        ``threads``.
+        """
         extent, warps = (self.bm, self.warps_m) if x == "a" else (self.bn, self.warps_n)
         k_contiguous = self.k_contiguous(x)
         rows, columns = (extent, self.bk) if k_contiguous else (self.bk, extent)
@@ -66,12 +68,12 @@ class StagedSpec(GemmSpec):
 
     @property
     def stage(self) -> int:
-        """Bytes of a stage: a tile of A and one of B."""
+        """Bytes of a stage of the ring: a tile of A and one of B."""
         return self.side("a").nbytes + self.side("b").nbytes
 
     def check_tiles(self, unit_m: int, unit_n: int) -> None:
-        """Raises SpecError for tiles that the raster does not take, or that warps do not divide
-        into units.
+        """Raises SpecError for tiles that the raster does not support, or that warps do not divide
+        into units of ``unit_m`` x ``unit_n``.
         """
         self.schedule.check(self)
         for o, warps, unit, extent in (

@@ -25,24 +25,25 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "phases": ("ldc", "row_c", "image_c", "first_c", "right_c", "below_c"),
     }
 )
-"""Places of the result's rows, each with the stride parameters that define them: rows of one
-matrix; of a batch; of one matrix, with a bias for each group; of a matrix for each group; of a
-matrix whose columns are panels of taps; pixels of images; pixels of images, in several phases."""
+"""Addressing modes of the result's rows, each with its stride parameters. Rows of one matrix; of a
+batch; of one matrix, with a bias for each group; of a matrix for each group; of a matrix whose
+columns are panels of taps; pixels of images; pixels of images, in several phases."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """Base of the stores; members of type str are CUDA C++ expressions."""
+    """Base of the stores, which write a tile; members of type str are CUDA C++."""
 
     macros: ClassVar[str]
     rehearsed: ClassVar[str]
-    """Condition, in CUDA C++, under which the first round rehearses the store, so that its
-    instructions are fetched while the first stages load. True only for paths without branches."""
+    """Condition, in CUDA C++, under which the first round executes the store without effect, so
+    that its instructions are fetched while the first stages load. True only for paths without
+    branches."""
     partial: ClassVar[bool] = False
     """Whether the store writes partial sums, for a kernel that adds them."""
 
     place: str = "matrix"
-    """Place of the result's rows, a key of :data:`PLACES`."""
+    """Addressing mode of the result's rows, a key of :data:`PLACES`."""
 
     @property
     def panels(self) -> bool:
@@ -65,8 +66,8 @@ class Store:
 
 @dataclass(frozen=True)
 class Rows(Store):
-    """Applies the epilogue and stores outputs by rows. ``accumulates``: aligned rows are added to
-    the old values by vectors, too.
+    """Store that applies the epilogue and writes rows. ``accumulates``: whether vectors also add to
+    old values, in aligned rows.
     """
 
     accumulates: bool = False
@@ -101,7 +102,7 @@ class Rows(Store):
 
 @dataclass(frozen=True)
 class PartialSums(Store):
-    """Stores the sums of a chunk to the workspace (split-K)."""
+    """Store that writes the sums of a chunk to the workspace (split-K)."""
 
     macros: ClassVar[str] = "wgmma/store/partial_sums.cuh.j2"
     rehearsed: ClassVar[str] = "vectors"
@@ -110,8 +111,8 @@ class PartialSums(Store):
 
 @dataclass(frozen=True)
 class Segments(Store):
-    """Rounds logits, and stores for each segment of a row its maximum, its sum of weights and the
-    target's logit (contract flce), but no logits.
+    """Store that rounds logits but writes none: for each segment of a row it writes the maximum,
+    the sum of weights and the target's logit (contract flce).
     """
 
     macros: ClassVar[str] = "wgmma/store/segments.cuh.j2"

@@ -41,7 +41,7 @@ class FinishingSpec(KernelSpec):
         return 0
 
     def moving(self, steps: Expr, loads: Expr, stores: Expr, unit: str) -> KernelCost:
-        """Returns the cost of a kernel that loads ``loads`` bytes in ``steps`` dependent steps and
+        """Returns the cost of a kernel that loads ``loads`` bytes in ``steps`` dependent steps, and
         stores ``stores`` bytes.
         """
         return KernelCost(8, self.grid, (Phase(unit, steps, const(0)),), loads, loads, stores)
@@ -56,9 +56,9 @@ class FinishingSpec(KernelSpec):
 class SumsSpec(FinishingSpec):
     """A kernel that adds partial sums in ascending order and applies the epilogue.
 
-    A thread has ``outputs_per_thread`` outputs; the loads of ``chunks_in_flight`` chunks are in
-    flight together. The workspace is [CHUNKS][M][N]. From compute capability 9.0 on the kernel
-    waits at its start for the end of the one before it, so it may be launched ahead of that end.
+    A thread computes ``outputs_per_thread`` outputs; the loads of ``chunks_in_flight`` chunks are
+    in flight together. The workspace is [CHUNKS][M][N]. From compute capability 9.0 on the kernel
+    begins with ``griddepcontrol.wait``, so it may be launched before the one ahead of it ends.
     """
 
     chunks_in_flight: int
@@ -78,7 +78,7 @@ class SumsSpec(FinishingSpec):
 
     @property
     def partial_bytes(self) -> Expr:
-        """Bytes of all partial sums."""
+        """Bytes of the partial sums of all chunks."""
         return PARTIAL_SUMS * ITEMSIZE[self.contract.accumulator]
 
     @property
@@ -104,8 +104,9 @@ class SumsSpec(FinishingSpec):
         return all_of((self.partial_bytes <= WORKSPACE_MAX, self.grid <= GRID_MAX))
 
     def bounds(self, ahead: str, count: int, last: str, most: Expr) -> tuple[Any, ...]:
-        """Returns the index bounds. ``ahead``: expression of the next chunk to load, at most
-        ``count`` past the end; ``last``: expression of the last output's index, at most ``most``.
+        """Returns the index bounds of the kernel. ``ahead``: expression of the next chunk to load,
+        at most ``count`` past the end; ``last``: expression of the last output's index, at most
+        ``most``.
         """
         return (
             ("k + chunk - 1", K + CHUNK - 1, INDEX_MAX),

@@ -1,11 +1,11 @@
-"""``ptxgen bench graph --only transformers``: unchanged models, with random weights.
+"""``ptxgen bench graph --only transformers``: unmodified models with random weights.
 
-Each model runs a training step, a forward pass, and decodes a token with a static KV cache. Stock
-PyTorch, stock ``torch.compile`` (default, or ``mode="reduce-overhead"`` when decoding),
-:class:`ptxgen.torch.batch_invariant` and ``torch.compile(backend="ptxgen")`` take turns. A turn
-decodes several tokens in a row, as generation does. Decoding is also timed as replays of a CUDA
-graph that the caller captures, of stock PyTorch and of the ``batch_invariant`` block. Every result
-and every gradient of the compiled model is compared with those of the block, bit for bit.
+Each model runs a training step, a forward pass, and a decoding step with a static KV cache. Timings
+of four variants alternate: stock PyTorch, stock ``torch.compile`` (``mode="reduce-overhead"`` when
+decoding), :class:`ptxgen.torch.batch_invariant` and ``torch.compile(backend="ptxgen")``. Decoding
+is also timed as CUDA graph replays, captured by the caller, of stock PyTorch and of the
+``batch_invariant()`` block. Every result and gradient of the compiled model is compared bit for bit
+with the block's.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ SMALL: Mapping[str, Any] = MappingProxyType(
         "eos_token_id": 2,
     }
 )
-"""Sizes of the small models."""
+"""Config values of the small models; :class:`Model` overrides some."""
 EXPERTS: Mapping[str, Any] = MappingProxyType(
     {"num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 1408}
 )
 KEYS = 2048
-"""Keys in the KV cache of each sequence when a token is decoded, the new token's included."""
-IN_A_ROW = 8
-"""Tokens that are decoded in one turn, one after the other, as generation does."""
+"""Keys of each sequence in the KV cache when a token is decoded, the new token's included."""
+DECODE_STEPS = 8
+"""Number of tokens decoded one after the other, as in generation, before the next variant runs."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model of ``transformers``: the prefix of its classes and the arguments of its config."""
+    """A ``transformers`` model: prefix of class names, config values, attention and head class."""
 
     prefix: str
     sizes: Mapping[str, Any] = field(default_factory=dict)
     attention: str = "sdpa"
     head: str = "ForCausalLM"
     steps: tuple[tuple[int, int], ...] = ((2, 777),)
-    """Batches of training steps and forward passes: sequences, and tokens of each sequence."""
+    """Batches of training steps and forward passes, each (sequences, tokens a sequence)."""
     tokens: tuple[int, ...] = (1, 32)
     """Batch sizes of decoding, in sequences; each sequence gets one token."""
 
@@ -119,11 +119,11 @@ MODELS: Mapping[str, Model] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Measured:
-    """Times and memory of one piece of work by the way it is run ("ours", "stock", "eager", ...).
+    """Times, memory and bit comparison of one workload, by variant ("ours", "stock", "eager", ...).
 
-    ``ms``: median times in milliseconds, host included. ``mb``: peak memory above the weights, MB.
-    ``compared``: number of results and gradients that were compared with the block's;
-    ``different``: names of those whose bits differ.
+    ``ms``: median times in ms on the host clock. ``mb``: peak memory above that allocated before,
+    in MB. ``compared``: number of results and gradients that were compared with those of the
+    ``batch_invariant()`` block; ``different``: names of those whose bits differ.
     """
 
     ms: Mapping[str, float]
@@ -134,8 +134,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of work. ``run`` takes the callable model, runs the work and returns results by name;
-    ``reset`` restores the state that ``run`` changes.
+    """A workload: ``run(model)`` calls the model and returns results by name; ``reset`` restores
+    the state that ``run`` changes.
     """
 
     run: Callable[[Callable[..., Any]], dict[str, Any]]
@@ -143,7 +143,7 @@ class Work:
 
 
 class Shipped:
-    """One model of ``transformers`` with random weights, and the work that is timed on it."""
+    """A ``transformers`` model with random weights, and the workloads that are timed on it."""
 
     def __init__(self, torch: Any, name: str, dtype: str = "bf16", device: str = "cuda") -> None:
         import transformers
@@ -164,10 +164,10 @@ class Shipped:
                 made = getattr(transformers, f"{given.prefix}{given.head}")(self.config)
         finally:
             torch.set_default_dtype(before)
-        self.made = made.eval()
+        self.network = made.eval()
 
     def works(self) -> Iterator[tuple[str, Callable[[], Any], bool]]:
-        """Yields the name of each piece of work, its maker, and whether it decodes a token."""
+        """Yields each workload: name, function that makes it, and whether it decodes a token."""
         for sequences, length in self.model.steps:
             of = f"{sequences} x {length}"
             yield f"step {of}", partial(self.step, sequences, length), False
@@ -176,26 +176,33 @@ class Shipped:
             yield f"token {sequences} x {KEYS}", partial(self.token, sequences), True
 
     def drawn(self, *size: int) -> Any:
-        """Random token ids of shape ``size``, the same at each call."""
+        """Returns random token ids of shape ``size``, the same at each call."""
         random = self.torch.Generator(device=self.device).manual_seed(1)
         most = self.config.vocab_size
         return self.torch.randint(3, most, size, device=self.device, generator=random)
 
     def step(self, sequences: int, length: int, **given: Any) -> Work:
-        """A training step, which returns loss, logits and gradients."""
+        """Returns the workload of a training step, whose results are loss, logits and gradients.
+
+        ``given``: further arguments of the model's call.
+        """
         ids = self.drawn(sequences, length)
 
         def work(call: Callable[..., Any]) -> dict[str, Any]:
-            self.made.zero_grad(set_to_none=True)
+            self.network.zero_grad(set_to_none=True)
             found = call(input_ids=ids, labels=ids, use_cache=False, **given)
             found.loss.backward()
-            gradients = {n: p.grad for n, p in self.made.named_parameters() if p.grad is not None}
+            gradients = {
+                n: p.grad for n, p in self.network.named_parameters() if p.grad is not None
+            }
             return {"loss": found.loss.detach(), "logits": found.logits.detach(), **gradients}
 
         return Work(work)
 
     def forward(self, sequences: int, length: int, **given: Any) -> Work:
-        """A forward pass, which returns logits."""
+        """Returns the workload of a forward pass, whose result is the logits; ``given``: further
+        arguments of the model's call.
+        """
         ids = self.drawn(sequences, length)
 
         def work(call: Callable[..., Any]) -> dict[str, Any]:
@@ -205,14 +212,16 @@ class Shipped:
         return Work(work)
 
     def token(self, sequences: int) -> Work:
-        """Decodes one token a sequence, at the last place of a full static cache: logits."""
+        """Returns the workload that decodes one token a sequence at the last position of a static
+        cache.
+        """
         torch = self.torch
         cache = self.transformers.StaticCache(config=self.config, max_cache_len=KEYS)
-        takes = inspect.signature(self.made.forward).parameters
+        takes = inspect.signature(self.network.forward).parameters
         given = {"cache" if "cache" in takes else "past_key_values": cache}
         token = self.drawn(sequences, 1)
         with torch.no_grad(), self.ours.batch_invariant():
-            self.made(input_ids=token, **given)
+            self.network(input_ids=token, **given)
         random = torch.Generator(device=self.device).manual_seed(2)
         tensors = [
             (x, n, t) for x in cache.layers for n, t in vars(x).items() if torch.is_tensor(t)
@@ -238,24 +247,29 @@ class Shipped:
         return Work(work, reset)
 
     def measured(self, work: Work, count: int, token: bool) -> Measured:
-        """Compares the compiled model's bits with the block's, then times all ways in turns."""
+        """Compares the bits of ptxgen's compiled model with those in ``batch_invariant()``, then
+        times all variants.
+
+        ``count``: timed rounds; ``token``: whether ``work`` decodes a token, which is then also
+        timed as a CUDA graph.
+        """
         torch, ours = self.torch, self.ours
         torch._dynamo.reset()
         work.reset()
         with ours.batch_invariant():
-            expected = {name: x.clone() for name, x in work.run(self.made).items()}
-        ways: dict[str, tuple[Any, Callable[[], AbstractContextManager[Any]]]] = {}
+            expected = {name: x.clone() for name, x in work.run(self.network).items()}
+        variants: dict[str, tuple[Any, Callable[[], AbstractContextManager[Any]]]] = {}
         backend = ours.Backend(capture=token)
-        ways["ours"] = torch.compile(self.made, backend=backend), nullcontext
+        variants["ours"] = torch.compile(self.network, backend=backend), nullcontext
         how = {"mode": "reduce-overhead"} if token else {}
-        ways["stock"] = torch.compile(self.made, **how), nullcontext
-        ways["eager"] = self.made, nullcontext
-        ways["block"] = self.made, ours.batch_invariant
+        variants["stock"] = torch.compile(self.network, **how), nullcontext
+        variants["eager"] = self.network, nullcontext
+        variants["block"] = self.network, ours.batch_invariant
         different: set[str] = set()
         compared = len(expected)
         for _ in range(4 if token else 2):  # runs, records a CUDA graph, replays it
             work.reset()
-            found = work.run(ways["ours"][0])
+            found = work.run(variants["ours"][0])
             different |= found.keys() ^ expected.keys()
             both = found.keys() & expected.keys()
             different |= {n for n in both if not torch.equal(found[n], expected[n])}
@@ -266,42 +280,49 @@ class Shipped:
             call: Callable[..., Any], block: Callable[[], AbstractContextManager[Any]]
         ) -> tuple[list[float], float]:
             with block():
-                self.made.zero_grad(set_to_none=True)
+                self.network.zero_grad(set_to_none=True)
                 before = self._allocated(reset=True)
                 run = partial(work.run, call)
-                ms = [measure.host_ms(torch, run) for _ in range(IN_A_ROW if token else 1)]
+                ms = [measure.host_ms(torch, run) for _ in range(DECODE_STEPS if token else 1)]
                 return ms, (self._allocated() - before) / 1e6
 
-        turns = {name: partial(turn, *way) for name, way in ways.items()}
-        found = measure.host_turns(turns, count, warm=3)
+        turns = {name: partial(turn, *way) for name, way in variants.items()}
+        found = measure.alternate(turns, count, warm=3)
         taken = {name: [x for ms, _ in said for x in ms] for name, said in found.items()}
         most = {name: said[-1][1] for name, said in found.items()}
-        self.made.zero_grad(set_to_none=True)
+        self.network.zero_grad(set_to_none=True)
         if token and self.device == "cuda":
-            taken |= self._replayed(work, ways, count)
+            taken |= self._replayed(work, variants, count)
         medians = {name: statistics.median(times) for name, times in taken.items()}
         return Measured(medians, most, compared, sorted(different))
 
     def _allocated(self, reset: bool = False) -> int:
-        """Peak bytes of GPU memory that were allocated since the last reset; 0 on a CPU."""
+        """Returns the peak bytes of GPU memory since the last reset (0 on a CPU).
+
+        ``reset``: resets the peak first.
+        """
         if self.device != "cuda":
             return 0
         if reset:
             self.torch.cuda.reset_peak_memory_stats()
         return int(self.torch.cuda.max_memory_allocated())
 
-    def _replayed(self, work: Any, ways: Mapping[str, Any], count: int) -> dict[str, list[float]]:
-        """Times in ms of replaying a CUDA graph of the model, captured outside and inside the
-        block. A way that cannot be captured is left out.
+    def _replayed(
+        self, work: Any, variants: Mapping[str, Any], count: int
+    ) -> dict[str, list[float]]:
+        """Returns times in ms of CUDA graph replays, captured outside and inside
+        ``batch_invariant()``.
+
+        A variant that cannot be captured is omitted.
         """
         torch, graphs = self.torch, {}
         for name in ("eager", "block"):
             made = torch.cuda.CUDAGraph()
             try:
-                with ways[name][1](), torch.cuda.graph(made):
-                    work.run(self.made)
+                with variants[name][1](), torch.cuda.graph(made):
+                    work.run(self.network)
             except RuntimeError:
                 continue
             graphs[f"{name}_graph"] = made
         calls = {n: partial(measure.host_ms, torch, made.replay) for n, made in graphs.items()}
-        return measure.host_turns(calls, count, warm=3)
+        return measure.alternate(calls, count, warm=3)

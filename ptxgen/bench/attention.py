@@ -1,8 +1,8 @@
-"""``ptxgen bench attention``: beside cuDNN, FlashAttention-2 and compiled flex_attention.
+"""``ptxgen bench attention``: attention against cuDNN, FlashAttention-2 and flex_attention.
 
-cuDNN and FlashAttention-2 are backends of PyTorch's ``scaled_dot_product_attention``. Where our
-call reads a paged KV cache, the peers read contiguous keys and values. A peer that raises is left
-out of the problem, and counted.
+cuDNN and FlashAttention-2 are backends of PyTorch's ``scaled_dot_product_attention``;
+flex_attention is compiled. Where ptxgen's call reads a paged KV cache, the peers read contiguous
+keys and values. A peer that raises is not timed on the problem, and counted.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import ptxgen
 from ptxgen import arguments
 from ptxgen.bench import attention_cases, bands, measure, results
 from ptxgen.bench.attention_cases import KINDS, NAMED, TRAINING, Case
-from ptxgen.bench.measure import Work, near
+from ptxgen.bench.measure import Work, require_close
 from ptxgen.bench.results import Environment, Sample
 from ptxgen.bench.runner import Area, Timed, add_list, only_drawn
 from ptxgen.spec import KernelSpec
 from ptxgen.ui import emit, plural
 
 BACKENDS = {"cudnn": "CUDNN_ATTENTION", "fa2": "FLASH_ATTENTION"}
-"""Backends of ``scaled_dot_product_attention``, by the peer's name."""
+"""PyTorch's ``scaled_dot_product_attention`` backends, by peer name."""
 FLEX = "flex"
 PEERS = (*BACKENDS, FLEX)
 FASTER = "faster"
-"""Name, in fields and tables, of the faster backend of :data:`BACKENDS`."""
+"""Pseudo-peer in fields and tables: on each problem, the faster of :data:`BACKENDS`."""
 WIDE = 128
-"""Head dimensions up to this, and those above, are also summarised separately."""
+"""Largest head dimension of the problems that are summarised as small; those above are large."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Times of one problem in µs (None: the peer was left out), ours with quartiles.
+    """Times of one attention problem in µs, ptxgen's with quartiles; None for a peer not timed.
 
-    ``refused``: why peers were left out.
+    ``refused``: errors of the peers that raised.
     """
 
     group: str  # "named" or "random"
@@ -73,19 +73,21 @@ class Row:
     )
 
     def time_of(self, peer: str) -> float | None:
-        """The time of ``peer``, µs; None if it was left out."""
+        """Returns the time of ``peer`` in µs; None if it was not timed."""
         us: float | None = getattr(self, f"{peer}_us")
         return us
 
     def ratio(self, peer: str) -> float | None:
-        """The peer's time over ours: above 1, ours is faster."""
+        """Returns peer time / ptxgen time: above 1, ptxgen is faster; None if the peer was not
+        timed.
+        """
         found: float | None = getattr(self, f"to_{peer}")
         return found
 
 
 # -- what is timed ----------------------------------------------------------------------------
 class Operands:
-    """Random operands of a case (``seed`` None: memory alone), and the calls that take them."""
+    """Random operands of an attention case (uninitialised without ``seed``), and calls on them."""
 
     def __init__(self, torch: Any, case: Case, dtype: str, seed: int | None, device: str) -> None:
         self._torch, self.case, self._device = torch, case, device
@@ -102,7 +104,9 @@ class Operands:
 
     @cached_property
     def _how(self) -> dict[str, Any]:
-        """Options of our call besides q, k and v: the causal flag, or page table and lengths."""
+        """Keyword arguments of ptxgen's call besides q, k, v: the causal flag, or page table and
+        lengths.
+        """
         torch, case = self._torch, self.case
         if not case.page:
             return {"causal": case.causal}
@@ -114,7 +118,9 @@ class Operands:
 
     @cached_property
     def _cache(self) -> tuple[Any, Any]:
-        """Our keys and values, contiguous, or in pages that are shuffled in memory."""
+        """Keys and values of ptxgen's call: contiguous, or as a paged cache with pages in random
+        order.
+        """
         if not self.case.page:
             return self.k, self.v
         return self._paged(self.k), self._paged(self.v)
@@ -122,14 +128,14 @@ class Operands:
     def _paged(self, x: Any) -> Any:
         places = self._how["block_table"].flatten().long()
         page, rows = self.case.page, len(places) // self.case.sequences
-        apart = self._torch.nn.functional.pad(
+        padded = self._torch.nn.functional.pad(
             x.transpose(1, 2), (0, 0, 0, 0, 0, rows * page - self.case.keys)
         )
-        pages = apart.reshape(-1, page, self.case.kv_heads, self.case.depth)
+        pages = padded.reshape(-1, page, self.case.kv_heads, self.case.depth)
         return self._torch.empty_like(pages).index_copy_(0, places, pages)
 
     def ours(self) -> Work:
-        """Our attention call; for training, forward and backward."""
+        """Returns ptxgen's attention call; for training, forward and backward."""
         if self.case.kind != TRAINING:
             return partial(ptxgen.attention, self.q, *self._cache, **self._how)
         from ptxgen.torch import attention
@@ -141,7 +147,7 @@ class Operands:
         return self._torch.autograd.grad(found, (self.q, self.k, self.v), self.do)
 
     def peer(self, name: str) -> Work:
-        """The attention call of a peer; for training, forward and backward."""
+        """Returns the attention call of peer ``name``; for training, forward and backward."""
         shared = self.case.heads != self.case.kv_heads
         if name == FLEX:
             call, how = self._flex(), {"enable_gqa": shared, "block_mask": self._blocks()}
@@ -178,7 +184,7 @@ class Operands:
         return create_block_mask(lambda b, h, q, k: q >= k, None, None, *sizes, device=self._device)
 
     def kernels(self) -> list[KernelSpec]:
-        """The kernels that our call launches, in order, found without launching them."""
+        """Returns the kernels that ptxgen's call would launch, in order; launches nothing."""
         k, v = self._cache
         given = {"q": self.q, "k": k, "v": v, **self._how}
         with self._torch.no_grad():
@@ -192,7 +198,9 @@ class Operands:
 
 # -- the run ----------------------------------------------------------------------------------
 class Attention(Area):
-    """Cases of :mod:`ptxgen.bench.attention_cases`, beside :data:`PEERS`."""
+    """Benchmark ``ptxgen bench attention``: cases of :mod:`ptxgen.bench.attention_cases`, timed
+    against :data:`PEERS`.
+    """
 
     name = "attention"
     about = (
@@ -245,7 +253,10 @@ class Attention(Area):
         return self._operands(case, None).kernels()
 
     def check(self, case: Case) -> Timed:
-        """Compares our result with that of the first peer that accepts the case."""
+        """Compares ptxgen's result with that of the first peer that accepts the case.
+
+        Returns the calls to time.
+        """
         operands = self._operands(case, self.seed)
         ours = operands.ours()
         found = ours()
@@ -262,7 +273,7 @@ class Attention(Area):
                 self.refused[name] = f"{type(error).__name__}: {error}".splitlines()[0][:100]
                 continue
             if len(work) == 1:
-                near(f"beside {name}", found, theirs)
+                require_close(f"beside {name}", found, theirs)
             del theirs
             work[name] = call
         return Timed(work, case.expected_us, slow_host=True)
@@ -283,7 +294,7 @@ class Attention(Area):
         )
 
     def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
-        """Prints all runs in one table: every named problem, and the worst of the random ones."""
+        """Prints the rows of all runs together: every named problem, and the worst random ones."""
         several = "seeds" if len(runs) > 1 else "seed"
         seeds = f"{several} {', '.join(str(each.seed) for each in runs)}"
         for group in dict.fromkeys(r.group for r in rows):
@@ -300,24 +311,24 @@ class Attention(Area):
 
 # -- what is said -----------------------------------------------------------------------------
 def summarise(rows: Sequence[Row]) -> dict[bands.Part, bands.Spread]:
-    """Returns the spread of ratios (peer time / our time) by kind, part and peer.
+    """Returns statistics of peer time / ptxgen time, by (kind, subset of problems, peer).
 
-    Ratios to the faster of cuDNN and FlashAttention-2 are given for all problems and for parts:
-    small or large head dimension, causal or full. Ratios to a single peer are given for all.
+    Ratios to the faster of cuDNN and FlashAttention-2 are summarised over all problems, over small
+    and large head dimensions, over causal and full attention; ratios to one peer over all problems.
     """
     found: dict[bands.Part, bands.Spread] = {}
     for kind in KINDS:
-        mine = [r for r in rows if r.kind == kind]
+        own = [r for r in rows if r.kind == kind]
         parts = {
-            f"d <= {WIDE}": [r for r in mine if r.depth <= WIDE],
-            f"d > {WIDE}": [r for r in mine if r.depth > WIDE],
-            "causal": [r for r in mine if r.causal],
-            "full": [r for r in mine if not r.causal],
+            f"d <= {WIDE}": [r for r in own if r.depth <= WIDE],
+            f"d > {WIDE}": [r for r in own if r.depth > WIDE],
+            "causal": [r for r in own if r.causal],
+            "full": [r for r in own if not r.causal],
         }
-        asked = [("all", FASTER, mine)]
-        asked += [(part, FASTER, some) for part, some in parts.items() if len(some) < len(mine)]
-        asked += [("all", peer, mine) for peer in PEERS]
-        for part, peer, some in asked:
+        subsets = [("all", FASTER, own)]
+        subsets += [(part, FASTER, some) for part, some in parts.items() if len(some) < len(own)]
+        subsets += [("all", peer, own) for peer in PEERS]
+        for part, peer, some in subsets:
             ratios = [(x, r.shape) for r in some if (x := r.ratio(peer)) is not None]
             if ratios:
                 found[kind, part, peer] = bands.Spread.of(ratios)
@@ -325,7 +336,7 @@ def summarise(rows: Sequence[Row]) -> dict[bands.Part, bands.Spread]:
 
 
 def case_table(rows: Sequence[Row]) -> str:
-    """Returns a table, a line for each row: times, ratios to the faster backend and each peer."""
+    """Returns a table with a line a row: times, ratios to the faster backend and to each peer."""
     peers = [p for p in PEERS if any(r.time_of(p) is not None for r in rows)]
     times = ((f"{p} µs", f"{p}_us:.1f") for p in ("ours", *peers))
     ratios = ((f"/ {p}", f"to_{p}:.2f") for p in (FASTER, *peers))
@@ -334,7 +345,7 @@ def case_table(rows: Sequence[Row]) -> str:
 
 
 def left_out(rows: Sequence[Row]) -> list[str]:
-    """Returns lines that count the problems each peer refused, with the first reason."""
+    """Returns a line for each peer that refused problems: their number, and the first error."""
     lines = []
     for peer in PEERS:
         those = [
@@ -349,7 +360,9 @@ def left_out(rows: Sequence[Row]) -> list[str]:
 
 
 def worst(rows: Sequence[Row]) -> list[Row]:
-    """Returns the :data:`bands.WORST` rows of each kind with the smallest ratios."""
+    """Returns, for each kind, the :data:`bands.WORST` rows with the smallest ratios to the faster
+    backend.
+    """
     found = []
     for kind in KINDS:
         those = [r for r in rows if r.kind == kind and r.ratio(FASTER) is not None]

@@ -1,10 +1,10 @@
-"""Problems of ``ptxgen bench attention``: named ones, and those that a seed draws.
+"""Problems of ``ptxgen bench attention``: named ones, and random ones generated from a seed.
 
-Integers are log-uniform: sequences 1 .. 64; heads that share one of keys 1 .. 16, and heads of
-keys, with at most 64 heads in all; keys 16 .. 32768, as many queries, or one in decoding. Head
-dimensions (64, 96, 128, 192, 256), causal or full, and the keys of a page (16 .. 256, powers of
-two) are uniform. A seed draws the same problems for all kinds; each leaves out those that take too
-long (:data:`MOST_FLOPS`) or too much memory (:data:`MOST_BYTES`).
+Log-uniform integers: sequences 1 .. 64, query heads per KV head 1 .. 16, KV heads (at most 64 query
+heads in all), keys 16 .. 32768. There are as many queries as keys, or one in decoding. Uniform:
+head dimension (64, 96, 128, 192, 256), causal or full, page size (16 .. 256 keys, powers of two).
+All kinds share the draws of a seed; each skips problems above its limits (:data:`MOST_FLOPS`,
+:data:`MOST_BYTES`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SEQUENCES, HEADS, GROUPS, KEYS = 64, 64, 16, (16, 32768)
 DEPTHS = (64, 96, 128, 192, 256)
 PAGES = (16, 32, 64, 128, 256)
 MOST_FLOPS = 1 << 43
-"""Most FLOPs of a problem that is drawn: about 15 ms on an H200."""
+"""Maximum FLOPs of a random problem: about 15 ms on an H200."""
 MOST_BYTES = 8 << 30
-"""Most bytes of the arrays of a problem that is drawn, gradients and pages included."""
+"""Maximum bytes of all arrays of a random problem, gradients and pages included."""
 RATE = 5e14
-"""Assumed FLOP/s, from which the number of repetitions follows."""
+"""Attention FLOP/s assumed in time estimates, which set the number of repetitions."""
 NAMED = (
     *("1x32/8x4096x4096x128c", "4x32/8x2048x2048x128c", "1x32/8x16384x16384x128c"),
     *("1x32/8x4096x4096x128", "8x16/16x1024x1024x64c", "2x16/16x512x512x64c"),
@@ -46,7 +46,7 @@ NAMED = (
 
 @dataclass(frozen=True)
 class Case:
-    """A problem of attention. ``page``: keys in a page; 0 where the keys are contiguous."""
+    """An attention problem; ``depth``: head dimension; ``page``: keys a page, 0: not paged."""
 
     kind: str
     sequences: int
@@ -60,8 +60,8 @@ class Case:
 
     @property
     def shape(self) -> str:
-        """Text of the sizes: sequences x query heads / KV heads x queries x keys x head dimension;
-        then "c" if causal, and "p" with the keys in a page if paged.
+        """Sizes as text, SEQUENCESxHEADS/KV_HEADSxQUERIESxKEYSxDEPTH, then "c" if causal, "pPAGE"
+        if paged.
         """
         sizes = f"{self.queries}x{self.keys}x{self.depth}{'c' if self.causal else ''}"
         page = f"p{self.page}" if self.page else ""
@@ -72,7 +72,7 @@ class Case:
 
     @property
     def flops(self) -> int:
-        """FLOPs of two products (seven with the backward pass), halved under a causal mask."""
+        """FLOPs of the two products (seven with the backward pass), halved if causal."""
         products = 7 if self.kind == TRAINING else 2
         pairs = self.queries * self.keys >> self.causal
         return 2 * products * self.sequences * self.heads * pairs * self.depth
@@ -84,18 +84,23 @@ class Case:
         return 4 * self.sequences * rows * self.depth << (self.kind == TRAINING)
 
     @property
-    def held(self) -> int:
-        """Bytes of all arrays. Paged problems count twice: peers read a contiguous copy."""
+    def allocated(self) -> int:
+        """Bytes of all arrays of the problem; twice :attr:`nbytes` if paged, as peers read a
+        contiguous copy.
+        """
         return self.nbytes << (self.kind == PAGED)
 
     @property
     def expected_us(self) -> float:
-        """Estimated time, µs: 1.5 times the roofline of :data:`RATE` and :data:`BANDWIDTH`."""
+        """Estimated time in µs: 1.5 times the larger of ``flops / RATE`` and
+        ``nbytes / BANDWIDTH``.
+        """
         return 1.5e6 * max(self.flops / RATE, self.nbytes / BANDWIDTH)
 
 
 def drawn(count: int, seed: int, kinds: Iterable[str]) -> list[Case]:
-    """Returns the first ``count`` problems of each kind that ``seed`` draws, kinds in turns.
+    """Returns the first ``count`` random problems of each kind that ``seed`` generates, kinds
+    interleaved.
 
     Raises OptionError for arguments that :func:`ptxgen.bench.draw.check` refuses.
     """
@@ -104,7 +109,7 @@ def drawn(count: int, seed: int, kinds: Iterable[str]) -> list[Case]:
 
 def _drawn(random: Random, kind: str) -> Iterator[Case]:
     for case in _any(random, kind):
-        if case.flops <= MOST_FLOPS and case.held <= MOST_BYTES:
+        if case.flops <= MOST_FLOPS and case.allocated <= MOST_BYTES:
             yield case
 
 
@@ -123,15 +128,15 @@ def _any(random: Random, kind: str) -> Iterator[Case]:
 
 
 def select(shapes: Sequence[str], kinds: Sequence[str]) -> list[Case]:
-    """Returns the problems of these shapes, kinds in turns.
+    """Returns the problems of ``shapes`` that are of these ``kinds``, kinds interleaved.
 
     Raises OptionError for malformed shapes, or if there is no problem.
     """
-    return draw.taking_turns((case for shape in shapes for case in _read(shape)), kinds, shapes)
+    return draw.interleave_kinds((case for shape in shapes for case in _read(shape)), kinds, shapes)
 
 
 def _read(shape: str) -> list[Case]:
-    """Returns the cases of a shape, one for each kind that it fits. Raises OptionError."""
+    """Parses a shape into cases, one for each kind that it fits. Raises OptionError."""
     sizes, causal, page = attention_sizes(shape)
     sequences, heads, kv_heads, queries, keys, depth = sizes
     if heads % kv_heads:

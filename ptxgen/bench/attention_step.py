@@ -1,7 +1,7 @@
-"""``ptxgen bench attention --step``: four layers of a Llama of 8 billion weights, stock and ours.
+"""``ptxgen bench attention --step``: a Llama of four layers, stock PyTorch against ptxgen.
 
-Stock PyTorch beside ``ptxgen.torch.batch_invariant()``, both with
-``scaled_dot_product_attention``. There is next to no vocabulary, so that layers are what is timed.
+Layers have the sizes of an 8-billion-parameter Llama and call ``scaled_dot_product_attention``;
+ptxgen serves it in ``batch_invariant()``. The vocabulary is small, so that layers dominate.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ptxgen.bench.runner import Area
 
 SHAPE = model.LLAMA_8B
 DECODED = 32, 2048
-"""Sequences of the decoding step, and keys of each, the new token's included."""
+"""Decoding step: number of sequences, and keys of each with the new token."""
 COUNT = 7
 WAYS = "stock", "ptxgen"
 
 
 @dataclass(frozen=True)
 class Row:
-    """Median times in ms, host included, and PyTorch's peak of allocated memory in bytes.
+    """Median times in ms on the host clock, and PyTorch's peak allocated memory in bytes.
 
     Memory is None for CUDA graphs, which keep their memory between replays.
     """
@@ -48,11 +48,11 @@ def rows(
 ) -> Iterator[Row]:
     """Times a training step (loss and gradients), a forward pass and a decoding step.
 
-    Stock PyTorch and ``batch_invariant`` take turns.
+    Timings of stock PyTorch and of ``batch_invariant()`` alternate.
     """
     llama = model.Static(torch, shape)
     blocks = model.blocks(torch)
-    ways = [blocks[name] for name in WAYS]
+    variants = [blocks[name] for name in WAYS]
     tokens, targets = (
         llama.drawn(shape.batch, shape.length),
         llama.drawn(shape.batch * shape.length),
@@ -68,16 +68,18 @@ def rows(
 
     for weight in weights:
         weight.requires_grad_()
-    yield _row(torch, "training step", ways, [train, train], count)
-    yield _row(torch, "forward", ways, [forward, forward], count)
+    yield _row(torch, "training step", variants, [train, train], count)
+    yield _row(torch, "forward", variants, [forward, forward], count)
 
     token, cache = llama.drawn(decoded[0], 1), llama.reserve(*decoded)
     graphs = []
-    for way in ways:
+    for way in variants:
         with way(), torch.no_grad():
             graphs.append(_captured(torch, lambda: llama(token, cache)))
     sizes = " x ".join(map(str, decoded))
-    row = _row(torch, f"token of {sizes}, CUDA graph", ways, [g.replay for g in graphs], 5 * count)
+    row = _row(
+        torch, f"token of {sizes}, CUDA graph", variants, [g.replay for g in graphs], 5 * count
+    )
     yield replace(row, stock_bytes=None, ours_bytes=None)
 
 
@@ -98,7 +100,7 @@ def _captured(torch: Any, call: Callable[[], Any]) -> Any:
 def _row(
     torch: Any,
     what: str,
-    ways: Sequence[Callable[[], AbstractContextManager[Any]]],
+    variants: Sequence[Callable[[], AbstractContextManager[Any]]],
     works: Sequence[Callable[[], Any]],
     count: int,
 ) -> Row:
@@ -109,14 +111,14 @@ def _row(
             torch.cuda.reset_peak_memory_stats()
             return measure.host_ms(torch, work), torch.cuda.max_memory_allocated()
 
-    both = {name: partial(turn, *pair) for name, *pair in zip(WAYS, ways, works, strict=True)}
-    found = measure.host_turns(both, count, warm=2)
+    both = {name: partial(turn, *pair) for name, *pair in zip(WAYS, variants, works, strict=True)}
+    found = measure.alternate(both, count, warm=2)
     stock, ours = (statistics.median(ms for ms, _ in found[name]) for name in WAYS)
     return Row(what, stock, ours, *(found[name][-1][1] for name in WAYS))
 
 
 class Steps(Area):
-    """The run of ``ptxgen bench attention --step``."""
+    """Benchmark ``ptxgen bench attention --step``: rows for training, forward and decoding."""
 
     name = "attention --step"
     row = Row

@@ -1,4 +1,7 @@
-"""Statistics of ratios and regrets over many problems, by layout and by band of M."""
+"""Statistics of ratios and regrets over many problems, by layout and by range of M.
+
+The regret of a problem is the chosen kernel's time / the fastest kernel's.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +17,25 @@ from ptxgen.bench.results import Row, columns, geomean
 from ptxgen.ui import table
 
 BANDS = (48, 512)
-"""The largest M of each band except the last, which is open."""
+"""Upper bounds of the ranges of M except the last, which has none."""
 NAMES = (
     *(f"{low + 1}-{high}" for low, high in zip((0, *BANDS), BANDS, strict=False)),
     f"above {BANDS[-1]}",
 )
-"""Names of the bands of M, such as "1-48"."""
+"""Names of the ranges of M, such as "1-48"."""
 ALL = "all"
 WORST = 10
-"""Number of problems in a table of the worst ones."""
+"""Number of problems in a table of the worst problems."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of each problem that is summarised, such as a ratio, and which end is bad."""
+    """A per-problem quantity to summarise, such as a ratio, and which end of it is bad."""
 
     field: str
-    """Name of the rows' attribute that holds the number."""
+    """Name of the row attribute that holds the quantity."""
     share: float
-    """The reported tail quantile, 0 .. 1."""
+    """Tail quantile that is reported, 0 .. 1."""
     worst: Callable[[Iterable[float]], float]
     names: tuple[str, str]
     """Column headings of the quantile and of the worst value."""
@@ -49,7 +52,7 @@ REGRET = Measure("regret", 0.9, max, ("P90", "worst"))
 
 @dataclass(frozen=True)
 class Spread:
-    """Statistics of a number over problems: geometric mean, a tail quantile, and the worst."""
+    """Statistics of a quantity over problems: geometric mean, tail quantile, and worst value."""
 
     cases: int
     geomean: float
@@ -59,7 +62,7 @@ class Spread:
 
     @classmethod
     def of(cls, found: Sequence[tuple[float, str]], measure: Measure = RATIO) -> Spread:
-        """Returns the spread of one or more numbers, each with the name of its problem."""
+        """Returns the statistics of one or more pairs (value, name of the problem)."""
         values = [value for value, _ in found]
         worst = measure.worst(values)
         at = found[values.index(worst)][1]
@@ -75,7 +78,7 @@ def by(
     measure: Measure = RATIO,
     at: Callable[[Any], str] = attrgetter("shape"),
 ) -> dict[Part, Spread]:
-    """Groups rows by ``key``; returns the spread of each group.
+    """Groups rows by ``key``; returns the statistics of ``measure`` in each group.
 
     ``at`` returns the name of a row's problem.
     """
@@ -92,7 +95,7 @@ def table_of(
     cases: str = "cases",
     at: str = "at",
 ) -> str:
-    """Returns a table with a line for each spread, after its part; ``names`` head the part."""
+    """Returns a table with a line a group: its key (headings ``names``) and its statistics."""
     lines = [
         (*part, s.cases, *(f"{x:.3f}" for x in (s.geomean, s.tail, s.worst)), s.worst_at)
         for part, s in spreads.items()
@@ -101,7 +104,7 @@ def table_of(
 
 
 def band_of(m: int) -> str:
-    """Returns the name of the band that M lies in."""
+    """Returns the name of the range of M that contains ``m``."""
     return NAMES[bisect_left(BANDS, m)]
 
 
@@ -110,21 +113,21 @@ def quantile(values: Iterable[float], share: float) -> float:
     return float(np.quantile([*values], share))
 
 
-def judged(rows: Iterable[Row]) -> list[Row]:
-    """Returns one row for each case whose regret is known, whichever its peer."""
+def with_regret(rows: Iterable[Row]) -> list[Row]:
+    """Returns the rows whose regret was measured, one a case: a case has a row for each peer."""
     key = attrgetter("group", "op", "layout", "shape")
     return list({key(r): r for r in rows if r.regret is not None}.values())
 
 
 def spread(rows: Sequence[Row], measure: Measure) -> Spread:
-    """Returns the spread of ``measure`` over ``rows`` of products."""
+    """Returns the statistics of ``measure`` over ``rows`` of matrix products."""
     return Spread.of([(measure.of(r), f"{r.shape} {r.layout}") for r in rows], measure)
 
 
 def spreads(rows: Sequence[Row], measure: Measure) -> dict[Part, Spread]:
-    """Returns the spread for each layout and band of M, and for all of them.
+    """Returns the statistics by layout and range of M, and over all layouts and all M.
 
-    Parts without a problem are left out.
+    Groups without a problem are omitted.
     """
     layouts = [*dict.fromkeys(r.layout for r in rows), ALL]
     parts = {
@@ -138,12 +141,12 @@ def spreads(rows: Sequence[Row], measure: Measure) -> dict[Part, Spread]:
 
 
 def spread_table(rows: Sequence[Row], measure: Measure) -> str:
-    """Returns a table of :func:`spreads`, a line for each layout and band of M."""
+    """Returns a table of the statistics of ``measure``, a line for each layout and range of M."""
     return table_of(spreads(rows, measure), ("layout", "M"), measure, at="at (M x K x N)")
 
 
 def worst_table(rows: Sequence[Row], measure: Measure) -> str:
-    """Returns a table of the :data:`WORST` problems, the worst first."""
+    """Returns a table of the :data:`WORST` problems by ``measure``, the worst first."""
     ordered = sorted(rows, key=measure.of, reverse=measure.worst is max)[:WORST]
     judged = [("regret", "regret:.3f"), ("best", "best")]
     return columns(

@@ -1,4 +1,4 @@
-"""``ptxgen bench bmm``: batches of products beside ``torch.bmm``."""
+"""``ptxgen bench bmm``: batched matrix products against ``torch.bmm``."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ SHAPES = (
     "64x512x2048x512",
     "8x1000x1000x1000",
 )
-"""Batch x M x K x N: attention scores, scores of one token, long attention, experts of a
+"""Default shapes BATCHxMxKxN: attention scores, scores of one token, long attention, experts of a
 mixture, and rows that are not aligned to 16 bytes.
 """
 LAYOUTS = ("nn", "nt")
 CHECKED = 8
-"""Number of matrices in a batch whose bits are compared with those of a single product."""
+"""Number of matrices of a batch whose bits are compared with separate products."""
 
 
 @dataclass(frozen=True)
 class BatchCase:
-    """A batch of products of a route table, with the attributes of
+    """A batched product that kernels are tuned on, with those attributes of
     :class:`ptxgen.bench.cases.Case` that the tuner reads.
+
+    ``table``: key of the route table; ``count``: products in the batch.
     """
 
     table: Key
@@ -53,7 +55,7 @@ class BatchCase:
 
     @property
     def dtype(self) -> str:
-        """The first dtype of the route table."""
+        """The operands' dtype: the first of the route table."""
         return str(TABLES[self.table].dtypes[0])
 
     @property
@@ -63,19 +65,19 @@ class BatchCase:
 
     @property
     def align(self) -> tuple[int, int]:
-        """Byte alignments of A and B when freshly allocated: of their rows and matrices."""
+        """Byte alignments of A and B when freshly allocated, of rows and matrices alike."""
         (m, n, k), item = self.product, ITEMSIZE[self.dtype]
         a, b = (k if self.layout[0] == "N" else m), (n if self.layout[1] == "N" else k)
         return math.gcd(16, item * a), math.gcd(16, item * b)
 
     def operands(self, torch: Any, seed: int) -> Operands:
-        """Returns random operands of the batch, drawn by ``seed``."""
+        """Returns random operands of the batch, generated from ``seed``."""
         sizes = self.count, *self.product
         return Operands(torch, self.layout, self.dtype, sizes, seed, self.table[3])
 
 
 class Operands:
-    """Random operands of a batch of products of a layout, "NN" .. "TT"."""
+    """Random operands A and B of a batched product in memory layout "NN" .. "TT"."""
 
     def __init__(
         self,
@@ -92,17 +94,19 @@ class Operands:
         self.b = made(count, k, n) if layout[1] == "N" else made(count, n, k).mT
 
     def empty(self) -> Any:
-        """Memory for the result."""
+        """Returns uninitialised memory for the result, [batch, M, N]."""
         return self.a.new_empty((*self.a.shape[:2], self.b.shape[2]))
 
     def ours(self, out: Any, kernel: str | None = None) -> measure.Work:
-        """Our call, which writes the products to ``out``; ``kernel`` forces a kernel."""
+        """Returns ptxgen's call that writes the products to ``out``, by the route named ``kernel``
+        if given.
+        """
         return partial(ptxgen.matmul, self.a, self.b, out=out, tier=self._tier, kernel=kernel)
 
 
 @dataclass(frozen=True)
 class Row:
-    """Times of a batch, ours and torch's: medians in µs with a cold L2."""
+    """Times of a batched product, ptxgen's and torch's: medians in µs with a cold L2."""
 
     dtype: str
     layout: str
@@ -127,7 +131,7 @@ class Batch(NamedTuple):
 
 
 class Bmm(Area):
-    """The run of ``ptxgen bench bmm``, whose peer is ``torch.bmm``."""
+    """Benchmark ``ptxgen bench bmm``, whose peer is ``torch.bmm``."""
 
     name = "bmm"
     about = (
@@ -155,12 +159,12 @@ class Bmm(Area):
             _sizes(shape)
         dtypes = options.dtype or ["f32", "bf16"]
         layouts = options.layout or LAYOUTS
-        return [Batch(d, lies, s) for d, s, lies in product(dtypes, options.shapes, layouts)]
+        return [Batch(d, layout, s) for d, s, layout in product(dtypes, options.shapes, layouts)]
 
     def check(self, case: Batch) -> Timed:
-        """Compares the bits of some matrices with products of those alone, and all with torch's.
+        """Compares some matrices bit for bit with separate products, and all coarsely with torch's.
 
-        Raises WrongBitsError.
+        Returns the calls to time. Raises WrongBitsError.
         """
         batch, m, k, n = _sizes(case.shape)
         operands = Operands(self.torch, case.layout.upper(), case.dtype, (batch, m, n, k), 0)

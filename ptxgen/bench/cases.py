@@ -1,4 +1,4 @@
-"""Cases of products that are timed, and the ratio to the gating peer each group has to reach."""
+"""Matrix-product cases of the benchmarks, and the speed targets of each group of cases."""
 
 from __future__ import annotations
 
@@ -27,14 +27,12 @@ _SERVED_BY = {
     },
     "wgrad": {"TN": ("linear_wgrad", "kn")},
 }
-"""By kind of case and layout of the product: the library operation that serves it, and the
-``layout`` argument of that call.
-"""
+"""The library operation and its ``layout`` argument, by kind of case and layout of the product."""
 
 
 @dataclass(frozen=True, order=True)
 class Shape:
-    """Sizes of an operation: M rows (the batch), K input features, N output features."""
+    """Sizes of a matrix product: M rows (the batch), K input features, N output features."""
 
     m: int
     k: int
@@ -48,9 +46,9 @@ class Shape:
 class Group:
     """Shapes that share a target.
 
-    ``op`` is one of :data:`OPS`. ``geomean`` and ``each`` are the smallest geometric mean of the
-    ratios (peer time / our time) and the smallest single ratio that meet the target; None where
-    there is no target. ``quick`` are the shapes of a quick run.
+    ``op`` is one of :data:`OPS`. ``geomean`` and ``each`` are targets: the smallest geometric mean
+    and the smallest single value of peer time / ptxgen time; None: no target. ``quick``: shapes of
+    a ``--quick`` run.
     """
 
     name: str
@@ -65,10 +63,10 @@ class Group:
 class Case:
     """One problem of a library operation.
 
-    ``op`` and ``stored`` are keys of ``contract.OPERATIONS`` and of its products: the
-    operation, and the memory layout of its operands. ``dtype`` is the operands' dtype, and the
-    result's unless ``result`` names another. ``asked``: the reduction plan that the call asks for,
-    by an option of that name; empty for the default plan.
+    ``op`` is a key of ``contract.OPERATIONS``, ``stored`` one of that operation's operand layouts.
+    ``dtype`` is the operands' dtype, and the result's unless ``result`` names another.
+    ``plan_option``: name of the option that selects a reduction plan (the split of K into chunks);
+    empty for the default plan.
     """
 
     group: str
@@ -77,7 +75,7 @@ class Case:
     shape: Shape
     dtype: str = "f32"
     tier: str = "simt"
-    asked: str = ""
+    plan_option: str = ""
     result: str = ""
 
     def __str__(self) -> str:
@@ -85,13 +83,13 @@ class Case:
 
     @property
     def layout(self) -> str:
-        """The operand layout of the product, "NN" .. "TT"."""
+        """The memory layout of the product's operands A and B, "NN" .. "TT" (T: transposed)."""
         return OPERATIONS[self.op].products[self.stored].layout
 
     @property
     def plan(self) -> Plan:
-        """The plan by which the contract splits the reduction over K."""
-        return OPERATIONS[self.op].plan(CONTRACTS[self.tier][self.dtype], self.asked)
+        """The plan by which the reduction over K is split into chunks."""
+        return OPERATIONS[self.op].plan(CONTRACTS[self.tier][self.dtype], self.plan_option)
 
     @property
     def table(self) -> Key:
@@ -99,20 +97,22 @@ class Case:
         return self.problem((16, 16)).table
 
     def problem(self, align: tuple[int, int]) -> Problem:
-        """Returns the dispatcher's problem; ``align``: byte alignments of A and B."""
+        """Returns the problem that the dispatcher is called with; ``align``: byte alignments of A
+        and B.
+        """
         sizes = self.shape.m, self.shape.n, self.shape.k
         out = next(name for name, short in DTYPES.items() if short == (self.result or self.dtype))
-        options = {"layout": self.stored, "tier": self.tier, "out_dtype": out, **self.asks}
+        options = {"layout": self.stored, "tier": self.tier, "out_dtype": out, **self.plan_options}
         return problem_of(self.op, sizes, self.dtype, align, options)
 
     @property
-    def asks(self) -> dict[str, bool]:
-        """The options of the call that select the reduction plan."""
-        return {self.asked: True} if self.asked else {}
+    def plan_options(self) -> dict[str, bool]:
+        """Keyword arguments of the call that select the reduction plan."""
+        return {self.plan_option: True} if self.plan_option else {}
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element."""
+        """Bytes of one operand element."""
         return ITEMSIZE[self.dtype]
 
     @property
@@ -130,15 +130,15 @@ class Case:
 
     @property
     def bytes(self) -> int:
-        """The least memory traffic in bytes: each operand is read and the result written once."""
+        """Least memory traffic in bytes: each operand is read and the result written once."""
         m, n, k = self.product
         return self.itemsize * (m * k + k * n + m * n)
 
 
-def case_of(table: Key, shape: Shape, turn: int = 0) -> Case:
+def case_of(table: Key, shape: Shape, choice: int = 0) -> Case:
     """Returns a case of ``shape`` that route table ``table`` serves.
 
-    ``turn`` picks one of the operations, modulo their number, where several use the table.
+    ``choice`` selects an operation, modulo their number, if several use the table.
     """
     layout, plan, _, tier = table
     dtype = TABLES[table].dtypes[0]
@@ -147,9 +147,9 @@ def case_of(table: Key, shape: Shape, turn: int = 0) -> Case:
         for of in _SERVED_BY.values()
         if layout in of and plan in OPERATIONS[of[layout][0]].plan_names
     ]
-    op, stored = serving[turn % len(serving)]
-    asked = plan if plan in OPERATIONS[op].asked_plans else ""
-    return Case(CUSTOM, op, stored, shape, dtype, tier, asked)
+    op, stored = serving[choice % len(serving)]
+    plan_option = plan if plan in OPERATIONS[op].asked_plans else ""
+    return Case(CUSTOM, op, stored, shape, dtype, tier, plan_option)
 
 
 def shapes_of(ms: Iterable[int], kn: Iterable[tuple[int, int]]) -> tuple[Shape, ...]:
@@ -159,7 +159,7 @@ def shapes_of(ms: Iterable[int], kn: Iterable[tuple[int, int]]) -> tuple[Shape, 
 
 _FEW = (1, 2, 4, 8, 16, 32)
 _LARGE, _HIGH, _WIDE, _SMALL = (4096, 4096), (14336, 4096), (4096, 14336), (4096, 1024)
-"""Pairs (K, N): input and output features of weights."""
+"""Pairs (K, N) of weights: input and output features."""
 
 
 def _named(*texts: str) -> tuple[Shape, ...]:
@@ -242,25 +242,27 @@ GROUPS = {
     tier: {group.name: group for group in groups}
     for tier, groups in (("simt", _F32), ("tc", _TENSOR_CORES))
 }
-"""Groups by tier and name. In the simt tier, 16-bit operands are timed on the shapes of f32."""
+"""Groups by tier ("simt": FMA units, "tc": tensor cores) and name. In tier "simt", 16-bit operands
+are timed on the shapes of f32.
+"""
 CUSTOM = "custom"
-"""The group of shapes that the command line gives; it has no targets."""
+"""Name of the group of shapes from the command line; it has no targets."""
 RANDOM = "random"
-"""The group of random shapes (:mod:`ptxgen.bench.draw`); it has no targets."""
+"""Name of the group of random shapes (:mod:`ptxgen.bench.draw`); it has no targets."""
 INVARIANT = {"triton": 3.0, "sgemm_bi": 3.5}
-"""Target of the tensor-core tier against batch-invariant peers: the geometric mean of the ratios
-over all cases.
+"""Target geometric mean of peer time / ptxgen time over all tensor-core cases, by batch-invariant
+peer.
 """
 
 
 def target(group: str, dtype: str, tier: str) -> Group | None:
-    """Returns the group whose targets apply to rows of this dtype and tier; None if none do."""
+    """Returns the group whose targets apply to rows of ``dtype`` and ``tier``; None if none do."""
     held = tier == AUTO_TIER[dtype] and dtype != "f64"  # f64 is timed on the shapes of f32
     return GROUPS[tier].get(group) if held else None
 
 
 def add_kind(parser: ArgumentParser) -> None:
-    """Adds the options ``--dtype`` and ``--tier``."""
+    """Adds the options ``--dtype`` and ``--tier`` to a benchmark's command line."""
     arguments.add_dtype(parser, tuple(DTYPES.values()), help="of operands and results (f32)")
     what = "(auto: tc for 16 bits, simt for f32)"
     parser.add_argument("--tier", choices=("auto", *TIERS), default="auto", help=what)
@@ -303,7 +305,11 @@ def select(
 def _groups(
     name: str, groups: dict[str, Group], ops: Iterable[str], quick: bool
 ) -> Iterator[tuple[str, Iterable[str], tuple[Shape, ...]]]:
-    """Yields the groups of set ``name``: group name, the operations of ``ops`` in it, shapes."""
+    """Yields name, operations and shapes of each group that ``name`` selects: all groups, the group
+    of this name, or a group of the one shape that it is.
+
+    ``quick``: whether to yield only the shapes of a ``--quick`` run.
+    """
     if name != "all" and name not in groups:
         yield CUSTOM, ops, (shape_of(name, ("all", *groups)),)
         return
@@ -313,7 +319,7 @@ def _groups(
 
 
 def shape_of(text: str, names: Iterable[str] = ()) -> Shape:
-    """Returns the shape of ``text``, "MxKxN".
+    """Parses a shape "MxKxN".
 
     Raises OptionError, whose message also offers ``names``.
     """

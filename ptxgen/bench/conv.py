@@ -1,7 +1,7 @@
-"""``ptxgen bench conv``: convolutions and their gradients beside cuDNN.
+"""``ptxgen bench conv``: convolutions and their gradients against cuDNN.
 
-cuDNN is called through PyTorch, channels last, with ``benchmark=True`` and without TF32. Our calls
-take ``layout="channels_last"``, so both read the same memory.
+cuDNN is called through PyTorch, channels last, with ``benchmark=True`` and without TF32. ptxgen's
+calls take ``layout="channels_last"``, so both read the same memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import ptxgen
 from ptxgen import arguments
 from ptxgen.bench import bands, conv_cases, measure, results
 from ptxgen.bench.conv_cases import DGRAD, GROUPED, KINDS, NAMED, WGRAD, Case
-from ptxgen.bench.measure import Work, WrongBitsError, near
+from ptxgen.bench.measure import Work, WrongBitsError, require_close
 from ptxgen.bench.results import Environment, Sample
 from ptxgen.bench.runner import Area, Timed, add_list, only_drawn
 from ptxgen.numerics.contract import AUTO_TIER, ITEMSIZE
@@ -24,12 +24,12 @@ from ptxgen.spec import KernelSpec
 from ptxgen.ui import emit, plural
 
 WINDOWS = 64
-"""Number of outputs' windows of a forward convolution whose bits are compared with ``linear``."""
+"""Number of output positions of a forward convolution whose bits are compared with ``linear``."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Times of one problem in µs, ours with quartiles. ``steps``: kernels of our call."""
+    """Times of one convolution in µs, ptxgen's with quartiles; ``steps``: ptxgen's kernels."""
 
     group: str  # "named" or "random"
     kind: str
@@ -54,7 +54,7 @@ class Row:
 
 # -- what is timed ----------------------------------------------------------------------------
 class Operands:
-    """Random operands of a case, and the calls that take them."""
+    """Random operands of a convolution case, and the calls on them."""
 
     def __init__(self, torch: Any, case: Case, dtype: str, seed: int, device: str) -> None:
         self._torch, self.case = torch, case
@@ -67,10 +67,10 @@ class Operands:
             self.dy = made(case.batch, *along, case.outputs)
 
     def arguments(self) -> tuple[str, dict[str, Any]]:
-        """Returns the name of our operation, and its arguments."""
+        """Returns the name and the keyword arguments of ptxgen's operation."""
         case = self.case
-        lies = {"stride": case.stride, "padding": case.padding, "groups": case.groups}
-        how = {**lies, "layout": "channels_last"}
+        geometry = {"stride": case.stride, "padding": case.padding, "groups": case.groups}
+        how = {**geometry, "layout": "channels_last"}
         if case.kind == DGRAD:
             return "conv_dgrad", {"dy": self.dy, "w": self.w, "image": case.size, **how}
         if case.kind == WGRAD:
@@ -79,12 +79,12 @@ class Operands:
         return "conv", {"x": self.x, "w": self.w, **how}
 
     def ours(self) -> Work:
-        """Our call of the operation."""
+        """Returns ptxgen's call of the operation."""
         name, given = self.arguments()
         return partial(getattr(ptxgen, name), **given)
 
     def peer(self) -> Work:
-        """cuDNN's call, which reads the same memory as ours."""
+        """Returns cuDNN's call, which reads the same memory as ptxgen's."""
         x, w, dy = (None if v is None else v.movedim(-1, 1) for v in (self.x, self.w, self.dy))
         case, rank = self.case, self.case.rank
         if case.kind not in (DGRAD, WGRAD):
@@ -93,17 +93,18 @@ class Operands:
         stock = self._torch.ops.aten.convolution_backward
         mask = [case.kind == DGRAD, case.kind == WGRAD, False]
         along = [[n] * rank for n in (case.stride, case.padding, 1)]
-        lies = *along, False, [0] * rank, case.groups
+        geometry = *along, False, [0] * rank, case.groups
         at = mask.index(True)
-        return lambda: stock(dy, x, w, None, *lies, mask)[at]
+        return lambda: stock(dy, x, w, None, *geometry, mask)[at]
 
     def check(self, ours: Any) -> None:
-        """Compares our result with cuDNN's, and for "forward" the bits of some windows.
+        """Compares ptxgen's result with cuDNN's, and sampled forward outputs bit for bit with
+        ``linear``.
 
         Raises WrongBitsError.
         """
         theirs: Any = self.peer()()
-        near("beside cuDNN", ours, theirs.movedim(1, -1))
+        require_close("beside cuDNN", ours, theirs.movedim(1, -1))
         if self.case.kind in (DGRAD, WGRAD, *GROUPED):
             return
         rows, places = self._windows(ours)
@@ -112,7 +113,9 @@ class Operands:
             raise WrongBitsError("windows have other bits than linear gives them")
 
     def _windows(self, y: Any) -> tuple[Any, Any]:
-        """Random windows of the padded input as rows (im2col), and the outputs of ``y`` there."""
+        """Returns, for :data:`WINDOWS` random output positions, the input windows as rows (im2col),
+        and the outputs in ``y``.
+        """
         torch, case = self._torch, self.case
         random = torch.Generator(device=y.device).manual_seed(0)
         flat = y.reshape(-1, case.outputs)
@@ -128,7 +131,9 @@ class Operands:
 
 # -- the run ----------------------------------------------------------------------------------
 class Conv(Area):
-    """The run of ``ptxgen bench conv``: cases of :mod:`ptxgen.bench.conv_cases`."""
+    """Benchmark ``ptxgen bench conv``: convolutions of :mod:`ptxgen.bench.conv_cases`, timed
+    against cuDNN.
+    """
 
     name = "conv"
     about = (

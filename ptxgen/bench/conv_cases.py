@@ -1,10 +1,9 @@
-"""Problems of ``ptxgen bench conv``: named ones, and those that a seed draws.
+"""Problems of ``ptxgen bench conv``: named ones, and random ones generated from a seed.
 
-Batches are log-uniform in 1 .. 64, images square, log-uniform in 7 .. 256, channels log-uniform in
-3 .. 2048, nine in ten of them multiples of 8. Filters have 1, 3, 5 or 7 taps a side, strides are 1
-or 2, padding is half the filter. Causal ones are sequences, log-uniform in 128 .. 16384, with 2 to
-4 taps. A seed draws the same problems for forward, dgrad and wgrad; what takes too long
-(:data:`MOST_FLOPS`) or too much memory (:data:`MOST_BYTES`) is drawn again.
+Log-uniform: batch 1 .. 64, side of the square image 7 .. 256, channels 3 .. 2048 (nine in ten
+rounded to a multiple of 8), length of causal sequences 128 .. 16384. Filters have 1, 3, 5 or 7 taps
+a side (causal ones 2 to 4), stride is 1 or 2, padding half the filter. Forward, dgrad and wgrad
+share the draws of a seed; problems above :data:`MOST_FLOPS` or :data:`MOST_BYTES` are drawn again.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ GROUPED = DEPTHWISE, CAUSAL
 BATCH, IMAGE, CHANNELS, LENGTH = (1, 64), (7, 256), (3, 2048), (128, 16384)
 TAPS = (1, 3, 5, 7)
 MOST_FLOPS = 1 << 42
-"""Most FLOPs of a problem that is drawn: about 8 ms on an H200."""
+"""Maximum FLOPs of a random problem: about 8 ms on an H200."""
 MOST_BYTES = 1 << 30
-"""Most bytes of image, filters and result together, at 4 bytes an element, of a drawn problem."""
+"""Maximum bytes of image, filters and result of a random problem, at 4 bytes an element."""
 RATE = 4e14
-"""Assumed FLOP/s in 16 bits, from which the number of repetitions follows."""
+"""16-bit FLOP/s assumed in time estimates, which set the number of repetitions."""
 NAMED = (
     *("32x56x64x64r3s1", "32x28x128x128r3s1", "32x14x256x256r3s1", "32x7x512x512r3s1"),
     *("32x56x256x64r1s1", "32x56x128x128r3s2", "32x224x3x64r7s2", "8x64x320x320r3s1"),
@@ -46,7 +45,7 @@ _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)x(\d+)r(\d+)s(\d+)")
 
 @dataclass(frozen=True)
 class Case:
-    """A convolution of ``batch`` images of ``size`` x ``size``, or of causal sequences.
+    """A convolution of ``batch`` images of ``size`` x ``size``, or of causal sequences of ``size``.
 
     ``outputs``: output channels; ``taps``: size of the filter along each side.
     """
@@ -61,7 +60,7 @@ class Case:
 
     @property
     def shape(self) -> str:
-        """Text of the sizes: batch x image side x channels x outputs, r taps a side, s stride."""
+        """Sizes as text: BATCHxSIZExCHANNELSxOUTPUTSrTAPSsSTRIDE."""
         sizes = f"{self.batch}x{self.size}x{self.channels}x{self.outputs}"
         return f"{sizes}r{self.taps}s{self.stride}"
 
@@ -80,12 +79,12 @@ class Case:
 
     @property
     def padding(self) -> int:
-        """Zeros on each side. Causal problems pad by ``taps - 1``."""
+        """Zeros on each side: half the filter, or ``taps - 1`` for causal sequences."""
         return self.taps - 1 if self.kind == CAUSAL else self.taps // 2
 
     @property
     def along(self) -> int:
-        """Number of output positions along a side."""
+        """Number of output positions along each side of an image, or along a sequence."""
         return (self.size + 2 * self.padding - self.taps) // self.stride + 1
 
     @property
@@ -100,19 +99,22 @@ class Case:
         return int(2 * self.windows * self.outputs * each * self.taps**self.rank)
 
     def nbytes(self, itemsize: int) -> int:
-        """Bytes of image, filters and result."""
+        """Returns the bytes of image, filters and result at ``itemsize`` bytes an element."""
         image = self.batch * self.size**self.rank * self.channels
         filters = self.outputs * (self.channels // self.groups) * self.taps**self.rank
         return int(itemsize * (image + filters + self.windows * self.outputs))
 
     def expected_us(self, itemsize: int) -> float:
-        """Estimated time, µs: the roofline of :data:`RATE` (f32: a tenth) and bandwidth."""
+        """Returns the estimated time in µs: the larger of ``flops / RATE`` (f32: ``RATE / 10``) and
+        ``nbytes / BANDWIDTH``.
+        """
         rate = RATE if itemsize == 2 else RATE / 10
         return 1e6 * max(self.flops / rate, self.nbytes(itemsize) / BANDWIDTH)
 
 
 def drawn(count: int, seed: int, kinds: Iterable[str]) -> list[Case]:
-    """Returns the first ``count`` problems of each kind that ``seed`` draws, kinds in turns.
+    """Returns the first ``count`` random problems of each kind that ``seed`` generates, kinds
+    interleaved.
 
     Raises OptionError for arguments that :func:`ptxgen.bench.draw.check` refuses.
     """
@@ -145,12 +147,12 @@ def _any(random: Random, kind: str) -> Iterator[Case]:
 
 
 def select(shapes: Sequence[str], kinds: Sequence[str]) -> list[Case]:
-    """Returns the problems of these shapes, kinds in turns.
+    """Returns the problems of ``shapes`` that are of these ``kinds``, kinds interleaved.
 
-    Depthwise and causal problems are made only of shapes with as many outputs as channels. Raises
+    Depthwise and causal problems need a shape with as many output channels as channels. Raises
     OptionError for malformed shapes, or if there is no problem.
     """
-    return draw.taking_turns((case for shape in shapes for case in _read(shape)), kinds, shapes)
+    return draw.interleave_kinds((case for shape in shapes for case in _read(shape)), kinds, shapes)
 
 
 def _read(shape: str) -> list[Case]:

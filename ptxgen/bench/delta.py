@@ -1,8 +1,8 @@
 """``ptxgen bench delta``: linear attention with a matrix-valued state (gated delta rule, SSD).
 
-The peers are PyTorch and flash-linear-attention. PyTorch's prompts use the chunked form: all tokens
-of a chunk at once, as products masked by a lower triangle of decays (the delta rule solves a
-triangular system first), plus a product with the state before the chunk.
+The peers are PyTorch and flash-linear-attention. PyTorch computes prompts in chunks: products
+masked by a lower triangle of decays (for the delta rule after a triangular solve), plus a product
+with the state before the chunk.
 """
 
 from __future__ import annotations
@@ -32,18 +32,27 @@ def _split(x: Any, heads: int) -> Any:
 
 
 def _decays(torch: Any, g: Any) -> tuple[Any, Any]:
-    """Returns the log decays since each chunk's begin, and the decays between its tokens.
+    """Returns (since, between) of the log decays ``g``, [B, L, heads], in chunks.
 
-    The decays form a lower triangle: token i sees tokens j <= i.
+    ``since``: sums of the log decays from the begin of the chunk, [B, heads, chunks, CHUNK].
+    ``between``: decay from token j to token i of a chunk, ``exp(since[i] - since[j])`` for j <= i,
+    else 0.
     """
     since = g.transpose(1, 2).reshape(g.shape[0], g.shape[2], -1, CHUNK).cumsum(-1)
     between = since[..., :, None] - since[..., None, :]
-    there = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=g.device).tril()
-    return since, between.masked_fill(~there, -torch.inf).exp()
+    lower = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=g.device).tril()
+    return since, between.masked_fill(~lower, -torch.inf).exp()
 
 
-def _along(torch: Any, q: Any, k: Any, d: Any, since: Any, between: Any, w: Any = None) -> Any:
-    """Runs the recurrence between chunks. ``w``, if given, subtracts ``w @ state`` from ``d``."""
+def _scan_chunks(
+    torch: Any, q: Any, k: Any, d: Any, since: Any, between: Any, w: Any = None
+) -> Any:
+    """Computes the outputs of all chunks, and carries the state from chunk to chunk.
+
+    ``q``, ``k``, ``d``: queries, keys and values in chunks, as :func:`_split` returns them;
+    ``since``, ``between``: decays from :func:`_decays`. With ``w``, the values of each chunk are
+    ``d - w @ state``.
+    """
     state = q.new_zeros(*q.shape[:2], q.shape[-1], d.shape[-1])
     scores = q @ k.mT * between
     early, late = q * since.exp()[..., None], k * (since[..., -1:] - since).exp()[..., None]
@@ -55,14 +64,12 @@ def _along(torch: Any, q: Any, k: Any, d: Any, since: Any, between: Any, w: Any 
     return torch.stack(found, 2)
 
 
-def _joined(o: Any, like: Any) -> Any:
+def _merge_chunks(o: Any, like: Any) -> Any:
     return o.flatten(2, 3).transpose(1, 2).to(like.dtype)
 
 
 def chunked_rule(torch: Any, q: Any, k: Any, v: Any, g: Any, beta: Any) -> Any:
-    """``gated_delta_rule`` of a prompt by chunks; a unit triangular system couples the tokens of a
-    chunk.
-    """
+    """Computes ``gated_delta_rule`` of a prompt in chunks, with a unit triangular solve in each."""
     heads = v.shape[2]
     qs, ks, vs = (_split(x, heads) for x in (q, k, v))
     by = _split(beta[..., None], heads)
@@ -72,19 +79,21 @@ def chunked_rule(torch: Any, q: Any, k: Any, v: Any, g: Any, beta: Any) -> Any:
     solved = torch.linalg.solve_triangular(system.tril(-1), given, upper=False, unitriangular=True)
     d, w = solved.split([v.shape[-1], k.shape[-1]], -1)
     qs = qs * q.shape[-1] ** -0.5
-    return _joined(_along(torch, qs, ks, d, since, between, w), v)
+    return _merge_chunks(_scan_chunks(torch, qs, ks, d, since, between, w), v)
 
 
 def chunked_ssd(torch: Any, x: Any, dt: Any, a: Any, b: Any, c: Any) -> Any:
-    """``ssd`` of a prompt, computed by chunks."""
+    """Computes ``ssd`` of a prompt in chunks."""
     heads = x.shape[2]
     xs, bs, cs = (_split(each, heads) for each in (x, b, c))
     since, between = _decays(torch, dt * a)
-    return _joined(_along(torch, cs, bs, xs * _split(dt[..., None], heads), since, between), x)
+    return _merge_chunks(
+        _scan_chunks(torch, cs, bs, xs * _split(dt[..., None], heads), since, between), x
+    )
 
 
 def rule_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtype: Any) -> Any:
-    """Random inputs q, k, v, g, beta of ``gated_delta_rule``: normalised queries and keys.
+    """Returns random inputs q, k, v, g, beta of ``gated_delta_rule``; q and k are normalised.
 
     ``sizes``: query heads, value heads, key head dimension, value head dimension.
     """
@@ -98,7 +107,7 @@ def rule_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dty
 
 
 def ssd_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtype: Any) -> Any:
-    """Random inputs x, dt, a, b, c of ``ssd``; ``sizes`` as in :data:`MAMBA`."""
+    """Returns random inputs x, dt, a, b, c of ``ssd``; ``sizes`` as in :data:`MAMBA`."""
     groups, heads, rows, cols = sizes
     how = {"device": "cuda", "dtype": dtype}
     x = torch.randn(batch, tokens, heads, cols, **how)
@@ -109,7 +118,7 @@ def ssd_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtyp
 
 
 def rule_step(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any) -> Any:
-    """One token of ``gated_delta_rule``: returns its output and the new state."""
+    """Computes one token of ``gated_delta_rule``; returns its output and the new state."""
     each = v.shape[2] // q.shape[2]
     q, k = (x[:, 0].float().repeat_interleave(each, 1)[..., None] for x in (q, k))
     old = g[:, 0].exp()[..., None, None] * state
@@ -119,7 +128,7 @@ def rule_step(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any) -> Any:
 
 
 def ssd_step(x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any) -> Any:
-    """One token of ``ssd``: returns its output and the new state."""
+    """Computes one token of ``ssd``; returns its output and the new state."""
     each = x.shape[2] // b.shape[2]
     b, c = (y[:, 0].float().repeat_interleave(each, 1)[..., None, :] for y in (b, c))
     term = (dt[:, 0, :, None] * x[:, 0].float())[..., None] * b
@@ -128,7 +137,7 @@ def ssd_step(x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any) -> Any:
 
 
 def fla_rule(fla: Any, q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any = None) -> Any:
-    """``gated_delta_rule`` by flash-linear-attention: a prompt, or with ``state`` one token."""
+    """Calls flash-linear-attention's gated delta rule on a prompt, or with ``state`` on a token."""
     if state is None:
         return fla.chunk_gated_delta_rule(q, k, v, g, beta)[0]
     how = {"initial_state": state, "output_final_state": True}
@@ -136,7 +145,8 @@ def fla_rule(fla: Any, q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any = N
 
 
 def fla_ssd(fla: Any, x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any = None) -> Any:
-    """``ssd`` by flash-linear-attention, as gated linear attention with one decay a head.
+    """Computes ``ssd`` with flash-linear-attention, as gated linear attention with one decay a
+    head.
 
     The kernel takes values ``dt * x`` and log decays ``dt * a``, which this call computes; queries
     and keys are expanded to all heads.
@@ -150,7 +160,7 @@ def fla_ssd(fla: Any, x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any = None
 
 
 class Kind(NamedTuple):
-    """An operation that is timed.
+    """Functions and sizes of an operation that is timed.
 
     ``inputs`` draws its arguments; ``chunked`` and ``step`` are PyTorch's prompt and decoding step;
     ``peer`` is flash-linear-attention's call; ``sizes``: :data:`QWEN` or :data:`MAMBA`.
@@ -172,12 +182,12 @@ KINDS = {
     "ssd": Kind(ssd_inputs, chunked_ssd, ssd_step, fla_ssd, MAMBA),
 }
 SHAPES = (1, 512), (1, 4096), (4, 2048), (1, 1), (16, 1), (64, 1)
-"""Pairs of sequences and tokens in each; with one token the call continues from a state."""
+"""Pairs (sequences, tokens of each); a call on one token continues from a state."""
 
 
 @cache
 def peers() -> Any:
-    """Returns the functions of flash-linear-attention; None where it is not installed."""
+    """Returns flash-linear-attention's functions as attributes; None if it is not installed."""
     try:
         from fla.ops import gated_delta_rule, simple_gla
     except ImportError:
@@ -185,7 +195,7 @@ def peers() -> Any:
     return SimpleNamespace(**vars(gated_delta_rule) | vars(simple_gla))
 
 
-def _went_on(of: Callable[..., Any], *given: Any) -> Any:
+def _continue(of: Callable[..., Any], *given: Any) -> Any:
     return of(*given[:-1], state=given[-1], return_state=True)
 
 
@@ -200,7 +210,7 @@ def _case(name: str, batch: int, tokens: int) -> OpCase:
         if step:
             across = (rows, cols) if name == "gated_delta_rule" else (cols, rows)
             given += (torch.randn(batch, heads, *across, device="cuda"),)
-            ours, stock = partial(_went_on, ours), kind.step
+            ours, stock = partial(_continue, ours), kind.step
         fla = peers()
         peer = None if fla is None else partial(kind.peer, fla)
         return Work(given, ours, stock, compiled=False, peer=peer)
@@ -211,7 +221,7 @@ def _case(name: str, batch: int, tokens: int) -> OpCase:
 
 
 class Delta(OpArea):
-    """The run of ``ptxgen bench delta``: each of :data:`KINDS` with each of :data:`SHAPES`."""
+    """Benchmark ``ptxgen bench delta``: all :data:`KINDS` of operations at all :data:`SHAPES`."""
 
     name = "delta"
     about = (

@@ -1,21 +1,19 @@
-"""Random problems, which no kernel was tuned for, reproducible from a seed.
+"""Random matrix-product problems, reproducible from a seed; no kernel was tuned for them.
 
 M is log-uniform in 1 .. 16384, half of them powers of two. K and N are
 
 ====  ==============================================================================
-50 %  those of models: one is h, a multiple of 64, log-uniform in 512 .. 16384, the other
-      h times one of 1/8, 1/4, 1, 4/3, 2, 8/3, 3, 3.5, 4, rounded to 64; either way round
+50 %  model sizes: one is h, a multiple of 64, log-uniform in 512 .. 16384, the other
+      h times one of 1/8, 1/4, 1, 4/3, 2, 8/3, 3, 3.5, 4, rounded to 64; in either order
 25 %  multiples of 8, log-uniform in 16 .. 32768
 15 %  any integers, log-uniform in 1 .. 16384
-10 %  thin: one in 1 .. 256, the other log-uniform in 1024 .. 131072; either way round
+10 %  thin: one in 1 .. 256, the other log-uniform in 1024 .. 131072; in either order
 ====  ==============================================================================
 
-Problems that take too long (:data:`MOST_PRODUCTS`) or too much memory (:data:`MOST_BYTES`) are
-drawn again.
+Problems above :data:`MOST_PRODUCTS` or :data:`MOST_BYTES` are drawn again.
 
-Batches (:func:`batches`) have 2 to 1024 products, a log-uniform number, M log-uniform in
-1 .. 4096, half of them powers of two, K and N log-uniform in 32 .. 4096, three quarters of both
-multiples of 8.
+Batches (:func:`batches`) have 2 to 1024 products (log-uniform), M log-uniform in 1 .. 4096, half of
+them powers of two, K and N log-uniform in 32 .. 4096, three quarters of both multiples of 8.
 """
 
 from __future__ import annotations
@@ -36,14 +34,14 @@ T = TypeVar("T")
 
 ROWS = 16384
 MATRICES, BATCHED = 1024, 4096
-"""The most products in a batch, and the largest M, K or N of a batched product."""
+"""Maximum number of products in a batch, and maximum M, K and N of a batched product."""
 RATIOS = (1 / 8, 1 / 4, 1.0, 4 / 3, 2.0, 8 / 3, 3.0, 3.5, 4.0)
 MOST_PRODUCTS = {2: 1 << 40, 4: 1 << 37, 8: 1 << 36}
-"""The largest M * N * K of a problem, by the bytes of an element."""
+"""Maximum M * N * K of a problem, by bytes of an element."""
 MOST_BYTES = 4 << 30
-"""The most bytes of an operand, or of the result."""
+"""Maximum bytes of an operand, and of the result."""
 SEEDS = range(1 << 63)
-"""Seeds that are accepted. Negative ones are not: Python's Random draws the same from -1 and 1."""
+"""Accepted seeds; negative ones are refused, as Python's Random draws the same from -1 and 1."""
 
 
 def select(
@@ -65,9 +63,9 @@ def select(
 
 
 def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
-    """Returns the first ``count`` shapes that ``seed`` draws for operands of ``dtype``.
+    """Returns the first ``count`` random shapes that ``seed`` generates for operands of ``dtype``.
 
-    All dtypes of one item size get the same shapes; a longer draw begins with a shorter one. Raises
+    Dtypes of one item size get the same shapes; a longer list begins with a shorter one. Raises
     OptionError unless ``count`` is at least 1 and ``seed`` is one of :data:`SEEDS`.
     """
     itemsize = ITEMSIZE[dtype]
@@ -75,7 +73,7 @@ def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
 
 
 def batches(count: int, seed: int, dtype: str) -> list[tuple[int, Shape]]:
-    """Returns the first ``count`` batches that ``seed`` draws: number of products, and their shape.
+    """Returns the first ``count`` random batches of ``seed``: (number of products, their shape).
 
     An operand of the whole batch has at most a quarter of :data:`MOST_BYTES`, and the batch at most
     a sixteenth of :data:`MOST_PRODUCTS`. Raises OptionError like :func:`shapes`.
@@ -108,7 +106,7 @@ def check(count: int, seed: int) -> None:
 
 
 def first(count: int, seed: int, *each: Iterator[T]) -> list[T]:
-    """Returns the first ``count`` problems of each iterator of ``each``, iterators in turns.
+    """Returns the first ``count`` problems of each of the iterators ``each``, interleaved.
 
     Raises OptionError for ``count`` or ``seed`` that :func:`check` refuses.
     """
@@ -116,10 +114,12 @@ def first(count: int, seed: int, *each: Iterator[T]) -> list[T]:
     return [next(cases) for _ in range(count) for cases in each]
 
 
-def taking_turns(every: Iterable[Any], kinds: Iterable[str], shapes: Iterable[str]) -> list[Any]:
-    """Returns the cases of ``every`` whose kind is one of ``kinds``, kinds in turns.
+def interleave_kinds(
+    every: Iterable[Any], kinds: Iterable[str], shapes: Iterable[str]
+) -> list[Any]:
+    """Selects the cases whose kind is in ``kinds``; returns them with kinds taking turns.
 
-    Raises OptionError, which names ``shapes``, if there are none.
+    Raises OptionError if there are none; its message names ``shapes``, the user's texts.
     """
     of = [*every]
     found = {kind: [case for case in of if case.kind == kind] for kind in kinds}
@@ -130,7 +130,7 @@ def taking_turns(every: Iterable[Any], kinds: Iterable[str], shapes: Iterable[st
 
 
 def admitted(shape: Shape, itemsize: int) -> bool:
-    """Whether a problem is within :data:`MOST_PRODUCTS` and :data:`MOST_BYTES`."""
+    """Whether a matrix product is within :data:`MOST_PRODUCTS` and :data:`MOST_BYTES`."""
     largest = max(shape.m * shape.k, shape.k * shape.n, shape.m * shape.n) * itemsize
     return shape.m * shape.n * shape.k <= MOST_PRODUCTS[itemsize] and largest <= MOST_BYTES
 
@@ -155,16 +155,18 @@ def _drawn(random: Random) -> Iterator[Shape]:
 
 
 def rows(random: Random, low: int, high: int) -> int:
-    """Draws a log-uniform integer, rounded to a power of two in half of the draws."""
+    """Draws a log-uniform integer in ``low`` .. ``high``; half of them are rounded to a power of
+    two.
+    """
     found = integer(random, low, high)
     return 1 << round(math.log2(found)) if random.random() < 0.5 else found
 
 
 def integer(random: Random, low: float, high: float, unit: int = 1) -> int:
-    """Draws a log-uniform number, rounded to a multiple of ``unit``."""
+    """Draws a log-uniform integer in ``low`` .. ``high``, rounded to a multiple of ``unit``."""
     return unit * round(log_uniform(random, low, high) / unit)
 
 
 def log_uniform(random: Random, low: float, high: float) -> float:
-    """Draws a number in ``low`` .. ``high`` whose logarithm is uniform."""
+    """Draws a float in ``low`` .. ``high`` whose logarithm is uniform."""
     return math.exp(math.log(low) + random.random() * (math.log(high) - math.log(low)))

@@ -1,12 +1,12 @@
-"""``ptxgen bench flce``: fused linear cross-entropy beside PyTorch, Liger-Kernel and Apple's CCE.
+"""``ptxgen bench flce``: fused linear cross-entropy against PyTorch, Liger-Kernel and Apple's CCE.
 
-Measures time and memory of the loss and both gradients, or with ``--forward`` of the loss alone.
-Memory is the peak above operands and results, as PyTorch's allocator counts it.
+Measures time and memory of the loss with both gradients, or with ``--forward`` of the loss alone.
+Memory is the peak of PyTorch's allocator above operands and results.
 
-``--random`` draws problems: rows log-uniform in 512 .. 16384, half of them powers of two, features
-a multiple of 64, log-uniform in 1024 .. 8192, and classes, any number, log-uniform in
-16384 .. 262144. Problems with more logits or multiplications than :data:`MOST` are drawn again.
-Each is timed with the default chunk and with chunks of a quarter of the rows, beside PyTorch alone.
+``--random`` draws problems: rows log-uniform in 512 .. 16384, half of them powers of two; features
+a multiple of 64, log-uniform in 1024 .. 8192; classes any integer, log-uniform in 16384 .. 262144.
+Problems above :data:`MOST` are drawn again. Each is timed with the default chunk (rows whose logits
+are in memory at a time) and with a quarter of the rows, against PyTorch alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -38,18 +37,19 @@ SHAPES = (
 )
 """Named problems: rows, features, classes."""
 SOFTCAPPED = {256000: 30.0}
-"""Softcap of the logits, by number of classes, for the models that have one."""
+"""Softcap of the logits for models that have one, by number of classes."""
 CHECKED = 48
-"""Number of rows whose losses are compared with losses of logits that are kept in memory."""
+"""Number of rows whose losses are compared with losses computed from logits in memory."""
 IGNORED = -100
 MOST = 8192 * 128256, 8192 * 4096 * 128256
-"""Most logits (rows x classes) and multiplications of one product, of a drawn problem."""
+"""Maximum logits (rows x classes), and maximum multiplications of one product, of a random problem.
+"""
 COMPILED, QUARTER = "torch.compile", "ptxgen, a quarter at a time"
 
 
 @dataclass(frozen=True)
 class Line:
-    """Result of a method at a shape.
+    """Time and memory of one method on one shape.
 
     ``ms``: median time. ``extra``: peak bytes beyond operands and results. ``failed``: the error.
     """
@@ -71,7 +71,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Head:
-    """The operands of one shape: ``x`` [rows, features], ``w`` [classes, features], targets."""
+    """Operands of the last linear layer and loss: ``x`` [rows, features], ``w`` [classes,
+    features], targets [rows].
+    """
 
     torch: Any
     x: Any
@@ -81,7 +83,7 @@ class Head:
 
     @classmethod
     def draw(cls, torch: Any, shape: Sizes, dtype: str, seed: int = 0) -> Head:
-        """Draws random operands; one target in sixteen is ``IGNORED``."""
+        """Returns random operands; one target in sixteen is ``IGNORED``."""
         m, k, n = shape
         made = measure.normal(torch, dtype, seed)
         x, w = made(m, k), made(n, k).mul_(k**-0.5)
@@ -92,23 +94,23 @@ class Head:
 
     @property
     def how(self) -> dict[str, Any]:
-        """Keyword arguments of our calls."""
+        """Keyword arguments of ptxgen's calls: softcap and ignored target."""
         return {"softcap": self.softcap, "ignore_index": IGNORED}
 
     @property
     def grad(self) -> Callable[..., Any]:
-        """Our call that returns the loss and both gradients."""
+        """The call of ptxgen that returns the loss and both gradients."""
         return partial(ptxgen.linear_cross_entropy_grad, self.x, self.w, self.target, **self.how)
 
     def stock(self, x: Any, w: Any) -> Any:
-        """Loss by PyTorch's operators: a product in the inputs' dtype, then f32 to the end."""
+        """Computes the loss with PyTorch: logits in the inputs' dtype, the rest in f32."""
         z = (x @ w.t()).float()
         if self.softcap is not None:
             z = self.softcap * self.torch.tanh(z / self.softcap)
         return self.torch.nn.functional.cross_entropy(z, self.target, ignore_index=IGNORED)
 
-    def trained(self, loss: Callable[[Any, Any], Any]) -> Any:
-        """Returns the value of ``loss`` and its gradients, by autograd."""
+    def with_gradients(self, loss: Callable[[Any, Any], Any]) -> Any:
+        """Returns the value of ``loss`` and its gradients with respect to x and w, by autograd."""
         x, w = self.x.detach().requires_grad_(), self.w.detach().requires_grad_()
         found = loss(x, w)
         return found.detach(), *self.torch.autograd.grad(found, (x, w))
@@ -118,7 +120,7 @@ Method = Callable[[], Any]
 
 
 def drawn(count: int, seed: int) -> list[Sizes]:
-    """Returns the first ``count`` problems that ``seed`` draws. Raises OptionError."""
+    """Returns the first ``count`` random problems that ``seed`` generates. Raises OptionError."""
     return draw.first(count, seed, _drawn(Random(seed)))
 
 
@@ -131,9 +133,9 @@ def _drawn(random: Random) -> Iterator[Sizes]:
 
 
 def methods(head: Head, options: Namespace) -> Iterator[tuple[str, Method]]:
-    """Yields the name and the call of every method that is timed; fewer for random problems.
+    """Yields name and call of every method to time; for random problems, ptxgen and PyTorch alone.
 
-    A method whose package is not installed is noted and left out.
+    A method whose package is not installed is skipped with a note.
     """
     torch, x, w, ours = head.torch, head.x, head.w, head.grad
     forward, chunks, drawn = options.forward, options.chunks, options.random is not None
@@ -156,7 +158,7 @@ def methods(head: Head, options: Namespace) -> Iterator[tuple[str, Method]]:
 
     def run(loss: Callable[[Any, Any], Any]) -> Method:
         if not forward:
-            return partial(head.trained, loss)
+            return partial(head.with_gradients, loss)
         return partial(torch.no_grad()(loss), x, w)
 
     yield "eager", run(head.stock)
@@ -172,7 +174,7 @@ def methods(head: Head, options: Namespace) -> Iterator[tuple[str, Method]]:
 
 
 def _products(head: Head) -> Any:
-    """Runs the three matrix products alone, with all logits in memory."""
+    """Computes the three matrix products of a step alone, with all logits in memory."""
     z = ptxgen.linear(head.x, head.w, layout="nk")
     dtype = str(head.x.dtype).removeprefix("torch.")
     dx = ptxgen.linear_dgrad(z, head.w, layout="nk")
@@ -202,10 +204,10 @@ def _cce(head: Head) -> Callable[[Any, Any], Any]:
 
 # -- the run --------------------------------------------------------------------------------
 def check(head: Head) -> None:
-    """Compares losses of some rows with losses of a batch of those rows alone, bit by bit.
+    """Compares losses of some rows bit for bit with losses of a batch of those rows alone.
 
-    The batch of few rows goes through the gradient call, which keeps logits in memory; the loss
-    alone may be computed in the product's epilogue. Raises WrongBitsError.
+    The small batch goes through the gradient call, which keeps logits in memory; the loss alone may
+    be computed in the product's epilogue. Raises WrongBitsError.
     """
     torch, each = head.torch, {**head.how, "reduction": "none"}
     rows = torch.randperm(head.x.shape[0], device="cuda")[:CHECKED]
@@ -217,7 +219,7 @@ def check(head: Head) -> None:
 
 
 class Flce(Area):
-    """The run of ``ptxgen bench flce``: a row for each shape and method."""
+    """Benchmark ``ptxgen bench flce``: a row for each shape and method."""
 
     name = "flce"
     about = (
@@ -242,7 +244,6 @@ class Flce(Area):
             help="rows of a chunk, to be timed besides the default",
         )
         add_list(parser, "--only", "methods whose names begin so", default=())
-        parser.add_argument("--plot", type=Path, metavar="DIR", help="plot time over memory here")
 
     def cases(self) -> list[Sizes]:
         options = self.options
@@ -253,7 +254,9 @@ class Flce(Area):
         return [*(options.shapes or ()), *drawn(options.random, options.seed)]
 
     def rows(self, case: Sizes) -> Iterator[Line]:
-        """Yields a row for each method; one that fails, such as for lack of memory, says why."""
+        """Yields a row for each method; if a method fails, such as for lack of memory, with its
+        error.
+        """
         options = self.options
         head = Head.draw(self.torch, case, options.dtype, self.seed)
         check(head)
@@ -271,9 +274,9 @@ class Flce(Area):
             yield Line(*case, options.dtype, name, *found)
 
     def measured(self, method: Method, kept: int) -> tuple[float, int]:
-        """Returns the median time, ms, and the peak bytes above those allocated before.
+        """Returns the median time in ms, and the peak bytes above those allocated before.
 
-        ``kept``: bytes of the results, which do not count.
+        ``kept``: bytes of the results, which are subtracted.
         """
         cuda, timer = self.torch.cuda, self.timer
         method()
@@ -290,13 +293,10 @@ class Flce(Area):
         emit(line_table(rows))
         if any(line.method == QUARTER for line in rows):
             emit(ratio_table(rows))
-        if self.options.plot:
-            for path in plot(rows, runs[0], self.options.plot):
-                note(f"plot: {path}")
 
 
 def line_table(lines: Sequence[Line]) -> str:
-    """Returns a table of all methods; the last column is the method's time over ours."""
+    """Returns a table of all methods; the last column is the method's time / ptxgen's time."""
     body = []
     ours = {line.shape: line.ms for line in lines if line.method == "ptxgen"}
     for line in lines:
@@ -310,7 +310,7 @@ def line_table(lines: Sequence[Line]) -> str:
 
 
 def ratio_table(lines: Sequence[Line]) -> str:
-    """Returns a table of our time and memory over those of ``torch.compile``, for each shape."""
+    """Returns a table of ptxgen's time and memory relative to ``torch.compile``, for each shape."""
     of = {(line.shape, line.method): line for line in lines if not line.failed}
     names = [name for name in ("ptxgen", QUARTER) if any(method == name for _, method in of)]
     body, times = [], {name: list[float]() for name in names}
@@ -329,25 +329,6 @@ def ratio_table(lines: Sequence[Line]) -> str:
     body.append(["geometric mean", *(cell for mean in means for cell in (mean, ""))])
     heads = [head for name in names for head in (name, "its memory")]
     return table(body, ["ours / torch.compile's", *heads])
-
-
-def plot(lines: Sequence[Line], surroundings: results.Environment, folder: Path) -> list[Path]:
-    """Writes a plot of time over memory for each shape; returns the files."""
-    from ptxgen.bench import plots
-
-    written = []
-    for shape in dict.fromkeys(line.shape for line in lines):
-        points = [
-            (line.method, line.ms, line.extra / 1e6)
-            for line in lines
-            if line.shape == shape and not line.failed and line.method != "three products"
-            if "in f32, chunks" not in line.method  # would overlap the points of 16-bit dW
-        ]
-        name = "x".join(map(str, shape))
-        title = f"Linear cross-entropy, {' × '.join(map(str, shape))}, {lines[0].dtype}"
-        written.append(folder / f"flce-{name}.png")
-        plots.costs(points, title, surroundings, written[-1])
-    return written
 
 
 def _shapes(text: str) -> list[Sizes]:

@@ -1,4 +1,4 @@
-"""``ptxgen bench gemm``: the GEMM triad beside other libraries."""
+"""``ptxgen bench gemm``: matrix products and weight gradients against other libraries."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from ptxgen.bench import bands, cases, draw, host, measure, results
 from ptxgen.bench.cases import Case
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.peers import PEERS, Peer, discover
-from ptxgen.bench.regret import judged, serving
+from ptxgen.bench.regret import measure_regret, serving
 from ptxgen.bench.results import Best, Environment, Row, Sample
 from ptxgen.bench.runner import Area, Timed, add_list, only_drawn
 from ptxgen.bench.tune import GpuMeter
 from ptxgen.errors import OptionError
-from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import KernelSpec
 from ptxgen.tiles import SPECS
 from ptxgen.ui import emit, note, plural
 
 
 class Shared:
-    """Operands, oracle and first result of a shape, which all its memory layouts share."""
+    """Operands, oracle (NumPy's bits) and first result of a shape, shared by its memory layouts."""
 
     def __init__(self, torch: Any, case: Case, seed: int) -> None:
         seed += zlib.crc32(f"{case.plan.name} {case.product}".encode())
@@ -37,7 +36,9 @@ class Shared:
 
 
 class Gemm(Area):
-    """The run of ``ptxgen bench gemm``: :mod:`ptxgen.bench.cases` and :mod:`ptxgen.bench.peers`."""
+    """Benchmark ``ptxgen bench gemm``: :mod:`ptxgen.bench.cases`, timed against
+    :mod:`ptxgen.bench.peers`.
+    """
 
     name = "gemm"
     about = (
@@ -70,7 +71,6 @@ class Gemm(Area):
         )
         few = f"({','.join(PEERS)}; torch in a quick run, and with --random)"
         add_list(parser, "--peers", few, PEERS)
-        parser.add_argument("--plot", type=Path, metavar="DIR", help="write ratio plots here")
         parser.add_argument("--brief", action="store_true", help="no table of the cases")
         parser.add_argument("--host", action="store_true", help="only what a call costs the host")
 
@@ -97,7 +97,7 @@ class Gemm(Area):
     def check(self, case: Case) -> Timed:
         """Compares sampled outputs with the oracle, and all with torch's or the first layout's.
 
-        Raises WrongBitsError.
+        Returns the calls to time. Raises WrongBitsError.
         """
         torch, k = self.torch, case.product[2]
         shared = self.shared(case)
@@ -122,7 +122,7 @@ class Gemm(Area):
 
     @cached_property
     def peers(self) -> list[Peer]:
-        """The requested peers that can be used here."""
+        """The requested peers that are available on this machine."""
         few = self.options.quick or self.options.random is not None
         found, missing = discover(self.options.peers or (PEERS if not few else [results.GATE]))
         for line in missing:
@@ -130,20 +130,22 @@ class Gemm(Area):
         return found
 
     @cached_property
-    def judge(self) -> Callable[..., tuple[Best | None, dict[str, str]]]:
-        """A function that returns the best kernel of a case, and why others were refused."""
-        return partial(judged, GpuMeter(self.torch, self.seed), self.timer, self.effort)
+    def regret_of(self) -> Callable[..., tuple[Best | None, dict[str, str]]]:
+        """A function of (case, operands, out) that returns the fastest kernel, and errors of
+        others.
+        """
+        return partial(measure_regret, GpuMeter(self.torch, self.seed), self.timer, self.effort)
 
     def shared(self, case: Case) -> Shared:
-        """Returns the operands and oracle of a case, kept while the shape stays the same."""
+        """Returns operands and oracle of a case; consecutive cases of one product share them."""
         key = case.product, case.plan
-        found: Shared = self.kept(key, lambda: Shared(self.torch, case, self.seed))
+        found: Shared = self.cached(key, lambda: Shared(self.torch, case, self.seed))
         return found
 
     def _served(
         self, case: Case, operands: measure.Operands, out: Any
     ) -> Iterator[tuple[Peer, measure.Work]]:
-        """Yields the peers whose results are right, and their calls."""
+        """Yields each peer whose result for ``case`` is right, and its call."""
         for peer in list(self.peers):
             theirs = self.torch.full_like(out, float("nan"))
             try:
@@ -168,7 +170,7 @@ class Gemm(Area):
         operands = self.shared(case).operands
         best = None
         if self.options.regret:
-            best, failed = self.judge(case, operands, self.out)
+            best, failed = self.regret_of(case, operands, self.out)
             for name, why in failed.items():
                 self.refuse(f"{case} {name}", why)
         a, b = (measure.alignment(t) for t in operands.stored(case.layout))
@@ -198,10 +200,8 @@ class Gemm(Area):
             seeds = ", ".join(str(each.seed) for each in runs)
             theirs = [r for r in drawn if r.peer == peer]
             _print_spread(f"{peer} time / ours, seed {seeds}", theirs, bands.RATIO)
-        if judged := bands.judged(rows):
-            _print_spread("chosen kernel's time / the best one's", judged, bands.REGRET)
-        if self.options.plot:
-            _plot(rows, runs[0], self.options.plot)
+        if timed := bands.with_regret(rows):
+            _print_spread("chosen kernel's time / the best one's", timed, bands.REGRET)
 
 
 def _print_spread(what: str, rows: Sequence[Row], measure: bands.Measure) -> None:
@@ -209,26 +209,6 @@ def _print_spread(what: str, rows: Sequence[Row], measure: bands.Measure) -> Non
     emit(bands.spread_table(rows, measure))
     emit("\nthe worst of them")
     emit(bands.worst_table(rows, measure))
-
-
-def _plot(rows: Sequence[Row], surroundings: Environment, directory: Path) -> None:
-    from ptxgen.bench import plots
-
-    dtype, tier = rows[0].dtype, rows[0].tier
-    what = dtype if tier == AUTO_TIER[dtype] else f"{dtype}-{tier}"
-
-    def write(plot: Callable[..., None], rows: Sequence[Row], name: str) -> None:
-        if rows:
-            plot(rows, surroundings, directory / f"{name}.png")
-            emit(f"wrote {directory / name}.png")
-
-    for peer in dict.fromkeys(r.peer for r in rows):
-        theirs = [r for r in rows if r.peer == peer]
-        drawn = [r for r in theirs if r.group == cases.RANDOM]
-        named = [r for r in theirs if r.group != cases.RANDOM]
-        write(plots.ratios, named, f"gemm-{what}-{peer}")
-        write(plots.scatter, drawn, f"random-{what}-{peer}")
-    write(plots.regrets, bands.judged(rows), f"regret-{what}")
 
 
 main, _parser = Gemm.main, Gemm.parser

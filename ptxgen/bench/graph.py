@@ -1,8 +1,9 @@
-"""``ptxgen bench graph``: whole models compiled, by ``torch.compile`` stock and with our backend.
+"""``ptxgen bench graph``: whole models, compiled by stock ``torch.compile`` and by ptxgen's
+backend.
 
 The model is a Llama in plain PyTorch with random weights, so it runs wherever torch does. Before
-anything is timed, the ``batch_invariant`` block, the compiled model and its replay as a CUDA graph
-are compared, bit for bit.
+timing, bits of the ``batch_invariant()`` block, of the compiled model and of its CUDA graph replay
+are compared.
 """
 
 from __future__ import annotations
@@ -31,32 +32,32 @@ from ptxgen.ui import emit, note
 
 SHAPE = model.LLAMA_8B
 FORWARDS = (1, 4096), (4, 512)
-"""Batches of the forward pass: sequences, and tokens of each sequence."""
+"""Batches of the forward pass, each (sequences, tokens a sequence)."""
 DECODED, KEYS = (1, 8, 32, 256), 2048
-"""Batch sizes of decoding, in sequences, and keys of each sequence with the new token."""
+"""Batch sizes of decoding, in sequences; and keys of each sequence, the new token's included."""
 DEEP = 32
 """Number of layers of the model that is saved and loaded."""
 SMALL = 256, 512, 1024
 """Hidden sizes of the small models."""
 SMALL_KEYS = 512
 SETS = {"first": (4, 512), "second": (4, 384), "third": (3, 448), "second again": (4, 384)}
-"""Inputs of one compiled model, one after the other: sequences, and tokens of each sequence."""
+"""Inputs (sequences, tokens a sequence) that one compiled model is called on, in this order."""
 COUNT = 15
 
 
 @dataclass(frozen=True)
 class Row:
-    """Times and memory of one problem.
+    """Times and memory of one problem; medians in ms on the host clock.
 
-    ``block_ms`` (the ``batch_invariant`` block), ``ours_ms`` (compiled; replayed as a CUDA graph
-    where the part says so), ``stock_ms`` (stock ``torch.compile``), ``eager_ms`` (stock PyTorch):
-    medians in ms, host included; in part ``sizes`` a single call. ``block_graph_ms``,
-    ``eager_graph_ms``: replays of a CUDA graph that the caller captures. ``ours_mb``, ``stock_mb``:
-    peak memory above the memory allocated before, in MB. ``same``: whether all results and
-    gradients have the block's bits; ``different``: how many of ``compared`` do not. ``arena``:
-    bytes of our largest arena; ``least``: its lower bound, the most bytes that live at once.
-    ``cold_ms``, ``warm_ms``: time to the first result in a new process, with an empty and with a
-    filled kernel cache.
+    ``block_ms``: in ``batch_invariant()``; ``ours_ms``: with ptxgen's backend (as CUDA graph
+    replays, except in part ``sizes``, a single call, and in training and forward of
+    ``transformers``); ``stock_ms``: stock ``torch.compile``; ``eager_ms``: stock PyTorch.
+    ``block_graph_ms``, ``eager_graph_ms``: replays of a CUDA graph that the caller captures.
+    ``ours_mb``, ``stock_mb``: peak MB above those allocated before. ``same``: whether all results
+    and gradients have the block's bits; ``different``: how many of ``compared`` do not. ``arena``:
+    bytes of ptxgen's largest arena (the allocation of all temporaries); ``least``: its lower bound,
+    the maximum of bytes live at once. ``cold_ms``, ``warm_ms``: time to the first result in a new
+    process, with an empty and with a filled kernel cache.
     """
 
     part: str
@@ -99,7 +100,9 @@ PARTS = ("forward", "training", "decode", "small", "sizes", "host", "transformer
 
 
 def small(shape: model.Shape, hidden: int) -> model.Shape:
-    """Returns ``shape`` scaled down to a hidden size, with heads of 64 and a 3x inner size."""
+    """Returns ``shape`` with hidden size ``hidden``, heads of 64 and an inner size of
+    ``3 * hidden``.
+    """
     heads = max(hidden // 64, 1)
     kv = max(heads // 4, 1)
     return replace(shape, hidden=hidden, heads=heads, kv_heads=kv, inner=3 * hidden)
@@ -113,7 +116,7 @@ def _all(found: Any) -> Sequence[Any]:
 _FIRST = "import sys; from ptxgen.bench import graph; graph.first(sys.argv[1])"
 
 
-def _first(backend: str, home: Path) -> float:
+def _time_first_result(backend: str, home: Path) -> float:
     """Returns the ms to the first result in a new process, whose kernel caches are in ``home``."""
     places = ("PTXGEN_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
     kept = {name: str(home / name.lower()) for name in places}
@@ -148,7 +151,7 @@ def first(backend: str) -> None:
 
 # -- the command ---------------------------------------------------------------------------------
 def row_table(found: Sequence[Row]) -> str:
-    """Returns a table with a line for each row; columns that no row fills are left out."""
+    """Returns a table with a line for each row; columns that are None in all rows are omitted."""
 
     def there(name: str) -> bool:
         return any(attrgetter(name)(row) is not None for row in found)
@@ -157,7 +160,7 @@ def row_table(found: Sequence[Row]) -> str:
 
 
 class Graph(Area):
-    """The run of ``ptxgen bench graph``; each of :data:`PARTS` is a method that yields rows."""
+    """Benchmark ``ptxgen bench graph``; each of :data:`PARTS` is a method that yields rows."""
 
     name = "graph"
     about = (
@@ -168,7 +171,7 @@ class Graph(Area):
     row = Row
     tier = "tc"
     streams = STREAMS
-    """Most streams that a program is replayed on."""
+    """Maximum number of streams that a program is replayed on."""
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
@@ -192,7 +195,7 @@ class Graph(Area):
 
     @cached_property
     def shape(self) -> model.Shape:
-        """The shape of the large model."""
+        """Sizes of the large model, with the requested dtype."""
         return replace(SHAPE, dtype=self.options.dtype)
 
     @cached_property
@@ -209,7 +212,7 @@ class Graph(Area):
         emit(row_table(rows))
 
     def status(self, rows: Sequence[Row]) -> int:
-        """Returns 1 if some bits were not the same, else 0."""
+        """Returns 1 if some row's bits differ from those in ``batch_invariant()``, else 0."""
         return int(any(r.same is False for r in rows))
 
     # -- parts ---------------------------------------------------------------------------
@@ -222,10 +225,12 @@ class Graph(Area):
         still: Sequence[Any] = (),
         **stock: Any,
     ) -> Row:
-        """Compares bits of a function in the block and compiled, then times both and stock.
+        """Runs ``function`` in ``batch_invariant()`` and compiled by ptxgen, compares their bits,
+        then times both and stock PyTorch; returns the row.
 
-        ``run`` takes the function and runs it (default: one call without gradients). ``still``:
-        tensors whose addresses never change. ``stock``: options of stock ``torch.compile``.
+        ``part`` is one of :data:`PARTS`; ``what`` describes the problem. ``run`` calls the function
+        (default: once, without gradients). ``still``: tensors whose addresses never change.
+        ``stock``: options of stock ``torch.compile``.
         """
         import ptxgen.torch as ours
 
@@ -248,7 +253,7 @@ class Graph(Area):
 
         def turns(ways: Mapping[str, Any]) -> list[float]:
             calls = {n: partial(measure.host_ms, torch, partial(run, w)) for n, w in ways.items()}
-            taken = measure.host_turns(calls, self.count, warm=3)
+            taken = measure.alternate(calls, self.count, warm=3)
             return [statistics.median(times) for times in taken.values()]
 
         ours_ms, stock_ms = turns(ways)
@@ -292,7 +297,7 @@ class Graph(Area):
             yield self._token("decode", llama, sequences, KEYS)
 
     def small(self) -> Iterator[Row]:
-        """Times decoding a token of one sequence by small models."""
+        """Times decoding a token of one sequence with small models."""
         for hidden in SMALL:
             llama = model.Static(self.torch, small(self.shape, hidden), self.device)
             yield self._token("small", llama, 1, SMALL_KEYS)
@@ -304,15 +309,15 @@ class Graph(Area):
         def work() -> Any:
             return llama(token, cache), *(x[:, :, -1:].clone() for x in caches[:2])
 
-        still = [*llama.weights(), token, llama.place, *caches]
+        still = [*llama.weights(), token, llama.position, *caches]
         what = f"{sequences} x {keys}, hidden {llama.shape.hidden}"
         return self._row(part, what, work, still=still, mode="reduce-overhead")
 
     def host(self) -> Iterator[Row]:
-        """Times the first result of a new process, then loading a saved model."""
+        """Times the first result in a new process, then loading a saved model."""
         with tempfile.TemporaryDirectory() as home:
             for backend in ("ptxgen", "inductor"):
-                taken = [_first(backend, Path(home)) for _ in range(2)]
+                taken = [_time_first_result(backend, Path(home)) for _ in range(2)]
                 what = f"first result, hidden {SMALL[-1]}, {backend}"
                 yield Row("host", what, cold_ms=taken[0], warm_ms=taken[1])
         yield self.loaded()
@@ -341,9 +346,10 @@ class Graph(Area):
         return Row("host", f"loaded, {layers} layers", ours_ms=statistics.median(taken), same=same)
 
     def sizes(self) -> Iterator[Row]:
-        """Times one compiled model on inputs of changing sizes, lowering and compilation included.
+        """Times one compiled model on inputs whose number of tokens changes from call to call,
+        lowering and compilation included.
 
-        The token sizes are marked dynamic for both compilers.
+        The number is marked dynamic for both compilers.
         """
         import ptxgen.torch as ours
 
@@ -369,7 +375,7 @@ class Graph(Area):
             yield Row("sizes", what, ours_ms=ours_ms, stock_ms=stock_ms, same=same[i])
 
     def transformers(self) -> Iterator[Row]:
-        """Times unchanged models of ``transformers`` (:mod:`ptxgen.bench.as_shipped`)."""
+        """Times unmodified models of ``transformers`` (:mod:`ptxgen.bench.as_shipped`)."""
         try:
             import transformers  # noqa: F401
         except ImportError:

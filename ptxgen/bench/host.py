@@ -1,7 +1,7 @@
-"""``ptxgen bench host``: host time of a call, beside torch's own calls.
+"""``ptxgen bench host``: host time of a call, against torch's own calls.
 
-The problem is small, so a call never waits for the GPU. All calls take turns in batches; a batch is
-shorter than the launch queue and begins with an idle GPU. The median of the batches counts.
+The problem is small, so a call never waits for the GPU. Calls run in batches that alternate; a
+batch is shorter than the launch queue and begins with an idle GPU. The median over batches counts.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ PAIRS: Pairs = (
     ("ptxgen.torch.linear, bias", "F.linear, bias", 1.0),
     ("ptxgen.torch.linear, grad", "F.linear, grad", 1.0),
 )
-"""Our call, the peer's call, and the µs that ours may take beyond the peer's (None: no target)."""
+"""Name of ptxgen's call, name of the peer's call, and extra µs allowed to ptxgen's (None: no
+target).
+"""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Host cost of one of our calls and of the peer's: median µs a call."""
+    """Host time of one ptxgen call and of the peer's: median µs a call."""
 
     dtype: str
     call: str
@@ -53,12 +55,12 @@ class Cost:
 
     @property
     def ok(self) -> bool | None:
-        """Whether ours takes at most :attr:`asked`; None if there is no target."""
-        return None if self.asked is None else self.us <= self.asked
+        """Whether ptxgen's call takes at most :attr:`limit_us`; None if there is no target."""
+        return None if self.limit_us is None else self.us <= self.limit_us
 
     @property
-    def asked(self) -> float | None:
-        """The most µs that our call may take; None if there is no target."""
+    def limit_us(self) -> float | None:
+        """Maximum µs of ptxgen's call by its target; None if there is no target."""
         return None if self.allowed is None else self.peer_us + self.allowed
 
     @property
@@ -68,21 +70,26 @@ class Cost:
 
 
 def costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
-    """Returns the costs of the pairs in :data:`PAIRS` whose calls can be made here."""
-    return _beside(torch, dtype, _calls(torch, dtype), PAIRS, calls, batch)
+    """Returns the host costs of the pairs in :data:`PAIRS` that are available here."""
+    return _time_pairs(torch, dtype, _calls(torch, dtype), PAIRS, calls, batch)
 
 
-def _beside(
+def _time_pairs(
     torch: Any, dtype: str, work: Mapping[str, Work], pairs: Pairs, calls: int, batch: int
 ) -> list[Cost]:
-    """Times ``work``; returns a cost for each pair of call names that are both in it."""
+    """Times calls on the host; returns the cost of each of ``pairs`` (ptxgen's call, peer's call,
+    allowed extra µs), as far as ``work`` has both.
+
+    ``work``: calls by name; ``calls``: timed calls of each; ``batch``: calls between two
+    synchronisations.
+    """
     found = _medians(torch, work, calls, batch)
-    there = [pair for pair in pairs if {*pair[:2]} <= found.keys()]
-    return [Cost(dtype, ours, found[ours], peer, found[peer], most) for ours, peer, most in there]
+    known = [pair for pair in pairs if {*pair[:2]} <= found.keys()]
+    return [Cost(dtype, ours, found[ours], peer, found[peer], most) for ours, peer, most in known]
 
 
 def _calls(torch: Any, dtype: str) -> dict[str, Work]:
-    """Returns the calls by name; those of ``ptxgen.torch`` only where it can be imported."""
+    """Returns the calls of :data:`PAIRS` by name; ``ptxgen.torch``'s only if it can be imported."""
     import ptxgen
 
     tier = tier_of(dtype)
@@ -133,7 +140,11 @@ def _medians(torch: Any, work: Mapping[str, Work], calls: int, batch: int) -> di
 
 
 def other_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
-    """Returns the costs of other operations, forward and with a backward pass, beside PyTorch's."""
+    """Returns the host costs of other operations, forward and as training steps, with PyTorch's own
+    as the peer.
+
+    ``calls``: timed calls of each; ``batch``: calls between two synchronisations.
+    """
     import ptxgen
     import ptxgen.torch as ours
 
@@ -170,8 +181,8 @@ def other_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) 
         ),
     }
     names = [*work]
-    pairs = [(mine, theirs, 0.0) for mine, theirs in zip(names[::2], names[1::2], strict=True)]
-    return _beside(torch, dtype, work, pairs, calls, batch)
+    pairs = [(own, theirs, 0.0) for own, theirs in zip(names[::2], names[1::2], strict=True)]
+    return _time_pairs(torch, dtype, work, pairs, calls, batch)
 
 
 ALLOWED = 2.0
@@ -179,7 +190,11 @@ ALLOWED = 2.0
 
 
 def block_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
-    """Returns the costs of PyTorch's operators inside and outside of ``batch_invariant()``."""
+    """Returns the host cost of each of some PyTorch operators in ``batch_invariant()``, with the
+    stock operator as the peer.
+
+    ``calls``: timed calls of each; ``batch``: calls between two synchronisations.
+    """
     functional = torch.nn.functional
     random = functools.partial(torch.randn, device="cuda", dtype=measure.torch_dtype(torch, dtype))
     x, w, bias = random(SHAPE.m, SHAPE.k), random(SHAPE.n, SHAPE.k), random(SHAPE.n)
@@ -201,17 +216,19 @@ def block_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) 
         "view": lambda: x.view(-1),
     }
     with torch.no_grad():
-        outside, inside = _in_turns(torch, work, calls, batch)
+        outside, inside = _time_in_and_outside(torch, work, calls, batch)
     return [
         Cost(dtype, f"{name}, in the block", inside[name], name, us, ALLOWED)
         for name, us in outside.items()
     ]
 
 
-def _in_turns(
+def _time_in_and_outside(
     torch: Any, work: Mapping[str, Work], calls: int, batch: int
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Returns median µs outside and inside of ``batch_invariant()``, in four turns each."""
+    """Times calls on the host in four rounds, each outside and then inside ``batch_invariant()``;
+    returns median µs by call: outside, and inside.
+    """
     from ptxgen.torch import batch_invariant
 
     def turn(block: Any) -> dict[str, float]:
@@ -219,8 +236,8 @@ def _in_turns(
             return _medians(torch, work, calls // 4, batch)
 
     blocks: dict[str, Any] = {"outside": contextlib.nullcontext(), "inside": batch_invariant()}
-    ways = {name: functools.partial(turn, block) for name, block in blocks.items()}
-    taken = measure.host_turns(ways, 4, warm=0)
+    variants = {name: functools.partial(turn, block) for name, block in blocks.items()}
+    taken = measure.alternate(variants, 4, warm=0)
     outside, inside = (
         {name: statistics.median(each[name] for each in of) for name in work}
         for of in taken.values()
@@ -229,14 +246,19 @@ def _in_turns(
 
 
 RATIO = 1.25
-"""Most time, relative to stock PyTorch, of a forward and backward step in ``batch_invariant()``."""
+"""Maximum time of a forward and backward step in ``batch_invariant()``, relative to stock PyTorch.
+"""
 STEPS = 25
 """Steps in a batch: few enough that all their launches fit in the launch queue."""
 
 
 def backward_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = STEPS) -> list[Cost]:
-    """Returns the costs of forward and backward steps inside and outside of the block."""
-    outside, inside = _in_turns(torch, steps(torch, dtype), calls, batch)
+    """Returns the host cost of each operator's training step (forward and backward) in
+    ``batch_invariant()``, with the same step of stock PyTorch as the peer.
+
+    ``calls``: timed steps of each; ``batch``: steps between two synchronisations.
+    """
+    outside, inside = _time_in_and_outside(torch, steps(torch, dtype), calls, batch)
     return [
         Cost(dtype, f"{name}, step in the block", inside[name], name, us, (RATIO - 1) * us)
         for name, us in outside.items()
@@ -244,7 +266,9 @@ def backward_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = STEP
 
 
 def steps(torch: Any, dtype: str, device: str = "cuda") -> dict[str, Work]:
-    """Returns a step of each operator: forward, then backward from a fixed output gradient."""
+    """Returns calls by operator name that run it forward, then backward from a fixed output
+    gradient.
+    """
     functional, kind = torch.nn.functional, measure.torch_dtype(torch, dtype)
 
     def leaf(*shape: int, by_token: bool = False) -> Any:
@@ -284,11 +308,12 @@ def steps(torch: Any, dtype: str, device: str = "cuda") -> dict[str, Work]:
 
 PARTS = {"calls": costs, "others": other_costs, "block": block_costs, "backward": backward_costs}
 WITHOUT_F64 = ("block", "backward")
-"""Parts that are left out for f64."""
+"""Parts of the benchmark that f64 skips."""
 
 
 class Host(Area):
-    """``ptxgen bench host``: host time (µs) of a call on a small problem, beside PyTorch's.
+    """Benchmark ``ptxgen bench host``: host time of a call on a small problem, against PyTorch's.
+
     A case is a dtype and one of :data:`PARTS`.
     """
 
@@ -297,7 +322,7 @@ class Host(Area):
     row = Cost
     columns = (
         *(("dtype", "dtype"), ("call", "call"), ("µs", "us:.2f"), ("peer", "peer")),
-        *(("µs", "peer_us:.2f"), ("asked", "asked:.2f"), ("verdict", "verdict")),
+        *(("µs", "peer_us:.2f"), ("limit", "limit_us:.2f"), ("verdict", "verdict")),
     )
 
     @classmethod

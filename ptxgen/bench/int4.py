@@ -1,4 +1,4 @@
-"""``ptxgen bench int4``: products of 4-bit integers beside cuBLASLt on the unpacked integers."""
+"""``ptxgen bench int4``: products of 4-bit integers against cuBLASLt on the unpacked integers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from ptxgen import arguments, int4, reference
-from ptxgen.bench import bands, draw, measure, plots
+from ptxgen.bench import bands, draw, measure
 from ptxgen.bench.cases import Shape, shapes_of
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.results import Environment, Sample
@@ -32,14 +31,14 @@ PEER = "torch._int_mm"
 PEER_ROWS = 32
 """Fewest rows (M) that ``torch._int_mm`` takes."""
 PEER_UNIT = 8
-"""Divisor that ``torch._int_mm`` asks of K and N."""
+"""Divisor of K and N that ``torch._int_mm`` requires."""
 CHECKED = 16
-"""Number of columns of the first and the last row that are compared with the oracle."""
+"""Number of columns, in the first and the last row, that are compared with the oracle."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Times of a product, ours and the peer's: medians in µs with a cold L2."""
+    """Times of a 4-bit product, ptxgen's and the peer's: medians in µs with a cold L2."""
 
     group: str
     dtype: str
@@ -64,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Int4Case:
-    """A problem of an int4 route table, with the attributes of
+    """A 4-bit product that kernels are tuned on, with those attributes of
     :class:`ptxgen.bench.cases.Case` that the tuner reads.
     """
 
@@ -74,7 +73,7 @@ class Int4Case:
 
     @property
     def table(self) -> Key:
-        """The key of the route table that serves the problem."""
+        """The key of the route table that serves the product."""
         return "int4", self.layout, self.dtype
 
     @property
@@ -89,7 +88,7 @@ class Int4Case:
 
 
 class Operands:
-    """Random operands of a product, packed for each layout, and unpacked for the peer."""
+    """Random operands of a 4-bit product, packed for each layout, and as int8 for the peer."""
 
     def __init__(self, torch: Any, shape: Shape, dtype: str, seed: int) -> None:
         self.dtype = dtype
@@ -111,19 +110,23 @@ class Operands:
         self.alpha = 2.0 ** -round(math.log2(4 * spread))
 
     def empty(self) -> Any:
-        """Memory for the result, filled with a byte pattern that no result has throughout."""
+        """Returns memory for the packed result, filled with a byte pattern that marks unwritten
+        bytes.
+        """
         size = self.shape.m, self.shape.n // 2
         return self._torch.full(size, 0x5A, dtype=self._torch.uint8, device="cuda")
 
     def ours(self, layout: str, out: Any, kernel: str | None = None) -> measure.Work:
-        """Our call, which writes the product to ``out``; ``kernel`` forces a kernel."""
+        """Returns ptxgen's call that writes the product to ``out``, by the route named ``kernel``
+        if given.
+        """
         how: dict[str, Any] = {"dtype": self.dtype, "layout": layout}
         return partial(
             int4.gemm, self.a, self.b[layout], out=out, alpha=self.alpha, kernel=kernel, **how
         )
 
     def peer(self) -> tuple[measure.Work, Any]:
-        """The peer's product of the unpacked operands, and the sums that it writes."""
+        """Returns the peer's call on the unpacked operands, and the int32 sums that it writes."""
         m, k, n = self.shape.m, self.shape.k, self.shape.n
         rows = max(m, PEER_ROWS)
         left = self.left.new_zeros((rows, k))
@@ -132,8 +135,9 @@ class Operands:
         return partial(self._torch._int_mm, left, self.right.t(), out=sums), sums
 
     def check(self, what: str, out: Any, sums: Any, layout: str) -> None:
-        """Compares every output with the peer's exact integer sums, scaled, rounded and clamped as
-        the contract says, and some outputs with the oracle. Raises WrongBitsError.
+        """Compares ``out`` with the peer's exact integer sums, and some outputs with the oracle.
+
+        The sums are scaled, rounded and clamped as the contract says. Raises WrongBitsError.
         """
         torch, element = self._torch, ELEMENTS[self.dtype]
         value = (sums[: self.shape.m].float() * self.alpha).round_()  # half to even
@@ -156,7 +160,7 @@ class Operands:
 
 
 def drawn(count: int, seed: int) -> list[Shape]:
-    """Returns the random shapes of bf16, with K and N rounded up to :data:`PEER_UNIT`."""
+    """Returns the first ``count`` random bf16 shapes, K and N rounded up to :data:`PEER_UNIT`."""
     return [
         Shape(s.m, *(-(-x // PEER_UNIT) * PEER_UNIT for x in (s.k, s.n)))
         for s in draw.shapes(count, seed, "bf16")
@@ -164,11 +168,15 @@ def drawn(count: int, seed: int) -> list[Shape]:
 
 
 def summary(found: Sequence[Row]) -> str:
-    """Returns a table of ratios by group, dtype and layout, and of time in rcr over rrr."""
+    """Returns a table of peer time / ptxgen time by group, dtype and layout.
+
+    A further line for each group and dtype has ptxgen's time in layout "rcr" (B column-major) / its
+    time in layout "rrr" (B row-major).
+    """
     spreads = bands.by(found, lambda r: (r.group, r.dtype, r.layout))
     for both in dict.fromkeys(kind[:2] for kind in spreads):
         own = [r for r in found if (r.group, r.dtype) == both]
-        times = {lies: {r.shape: r.us for r in own if r.layout == lies} for lies in LAYOUTS}
+        times = {of: {r.shape: r.us for r in own if r.layout == of} for of in LAYOUTS}
         if all(times.values()):
             pairs = [(us / times["rrr"][shape], shape) for shape, us in times["rcr"].items()]
             spreads[*both, "rrr : rcr"] = bands.Spread.of(pairs)
@@ -187,7 +195,7 @@ class Problem(NamedTuple):
 
 
 class Int4(Area):
-    """The run of ``ptxgen bench int4``, whose peer is :data:`PEER`."""
+    """Benchmark ``ptxgen bench int4``, whose peer is :data:`PEER`."""
 
     name = "int4"
     about = (
@@ -211,7 +219,6 @@ class Int4(Area):
         parser.add_argument("--group", choices=tuple(GROUPS), action="append", help="(all)")
         add_list(parser, "--shapes", "MxKxN,..., not the groups")
         parser.add_argument("--kernel", metavar="NAME", help="forces a kernel")
-        parser.add_argument("--plot", type=Path, metavar="FILE", help="a dot per product")
 
     def cases(self) -> list[Problem]:
         options = self.options
@@ -226,7 +233,7 @@ class Int4(Area):
         return [Problem(g, d, s) for d in dtypes for g, shapes in groups.items() for s in shapes]
 
     def rows(self, case: Problem) -> Iterator[Row]:
-        """Yields a row for each layout; a problem that the peer refuses is left out."""
+        """Yields a row for each layout; none for a problem that the peer refuses."""
         self.operands = Operands(self.torch, case.shape, case.dtype, self.seed)
         self.peer, self.sums = self.operands.peer()
         try:
@@ -262,9 +269,6 @@ class Int4(Area):
     def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
         super().show(rows, runs)
         emit(summary(rows))
-        if self.options.plot:
-            plots.ratios(rows, runs[0], self.options.plot)
-            emit(f"wrote {self.options.plot}")
 
 
 def _shape(text: str) -> Shape:

@@ -1,4 +1,4 @@
-"""The tuner's journal: measured times, one line a problem, so that a stopped run can resume."""
+"""The tuner's journal: a file of measured times, a line a problem, so that stopped runs resume."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ptxgen.spec import Key
 
 FORMAT = 1
 PACKED = ".xz"
-"""File suffix of a compressed journal, which takes no more records."""
+"""File suffix of a compressed journal, which is read-only."""
 UNREADABLE = OSError, EOFError, lzma.LZMAError
 
 CLOSE = 1.25
-"""Largest ratio of a kernel's time to the fastest kernel's at which the kernel is timed again."""
+"""Multiple of the fastest kernel's time up to which a kernel is timed again."""
 
 
 class Problem(NamedTuple):
-    """The key of a measurement.
+    """The key of a measurement: one problem of a route table.
 
-    ``table``: the route table. ``product``: M, N, K. ``align``: byte alignments of A and B, then,
-    where the table's space has them, the variables of C. ``batch``: products in one launch.
+    ``table``: key of the route table. ``product``: M, N, K. ``align``: byte alignments of A and B,
+    then, in tables that have them, alignment and item size of C. ``batch``: products in one launch.
     """
 
     table: Key
@@ -38,7 +38,7 @@ class Problem(NamedTuple):
 
     @property
     def group(self) -> int:
-        """A hash of K and N; a fit holds out problems of one group together."""
+        """A hash of N and K; cross-validation holds out problems of one group together."""
         _, n, k = self.product
         return k * 7919 + n * 104729
 
@@ -51,7 +51,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Header:
-    """The first line of a journal: the GPU, and the date, commit and versions of its first run."""
+    """The first line of a journal: GPU, date, commit and versions of the run that began it."""
 
     gpu: str
     sms: int
@@ -61,7 +61,7 @@ class Header:
     driver: str
     cuda: str
     rates: Rates | None = None
-    """The GPU's peak rates, which fitted constants are relative to."""
+    """Peak rates of the GPU; fitted constants are relative to them."""
 
     def __str__(self) -> str:
         return (
@@ -72,7 +72,9 @@ class Header:
 
 @dataclass(frozen=True)
 class Record:
-    """A measured problem: ``times``, µs by kernel, and ``wrong``, errors by kernel."""
+    """Measurements of one problem: ``times``, µs by kernel name, and ``wrong``, errors by kernel
+    name.
+    """
 
     problem: Problem
     times: Mapping[str, float]
@@ -80,23 +82,23 @@ class Record:
 
     @property
     def kernels(self) -> frozenset[str]:
-        """Names of all kernels that were tried, right or wrong."""
+        """Names of all kernels that were run, right or wrong."""
         return frozenset(self.times) | frozenset(self.wrong)
 
     def slowness(self, kernel: str) -> float:
-        """The kernel's time over the fastest kernel's; 0 if the kernel was not timed."""
+        """Returns the time of ``kernel`` / the fastest kernel's; 0 if it was not timed."""
         return self.times[kernel] / min(self.times.values()) if kernel in self.times else 0.0
 
     @classmethod
     def averaged(cls, records: Sequence[Record]) -> Record:
-        """Returns one record from several measurements of one problem.
+        """Merges several measurements of one problem into one record.
 
-        Clocks differ from run to run. A run's level is the median, over the kernels that all runs
-        timed, of time over time in the first run. A kernel's time is the median of its times, each
-        divided by its run's level, times the median level. Kernels far behind the fastest were
-        timed few times, and a single time may be much too long: if a kernel was within
-        :data:`CLOSE` in some runs, only those count. A kernel that was wrong once is wrong. If the
-        runs have no kernel in common, the last record is returned.
+        Clocks differ between runs, so each run has a level: the median of its times / the first
+        run's, over kernels that all runs timed. A kernel's time is the median of time / level,
+        times the median level. Only runs in which the kernel was within :data:`CLOSE` of the
+        fastest count, if there are any: slower kernels are timed few times, and a single time may
+        be much too long. A kernel that was wrong once is wrong. If the runs have no kernel in
+        common, the last record is returned.
         """
         common = set.intersection(*(set(r.times) for r in records))
         if not common or len(records) == 1:
@@ -114,7 +116,7 @@ class Record:
         return cls(records[0].problem, times, wrong)
 
     def line(self) -> str:
-        """The record as a line of the journal, in JSON."""
+        """Returns the record as a line of the journal, in JSON."""
         key, (m, n, k), align, batch = self.problem
         found = {"table": " ".join(key), "m": m, "n": n, "k": k, "align": align}
         if batch > 1:
@@ -124,7 +126,7 @@ class Record:
 
     @classmethod
     def of(cls, line: str) -> Record:
-        """Reads a record from a line of the journal.
+        """Parses a record from a line of the journal.
 
         Raises ValueError, LookupError or TypeError for a malformed line.
         """
@@ -143,7 +145,7 @@ class Record:
 
 @dataclass
 class Journal:
-    """A journal: records by problem. New records are written to its file at once.
+    """A journal file and its records by problem; new records are appended to the file at once.
 
     ``damaged``: numbers of the lines that could not be read; their problems are measured again.
     """
@@ -185,7 +187,7 @@ class Journal:
 
     @classmethod
     def merged(cls, paths: Sequence[Path]) -> Journal:
-        """Reads journals of one GPU as one; a problem that several have is averaged."""
+        """Reads several journals of one GPU as one; records of the same problem are averaged."""
         journals = [cls.load(path) for path in paths]
         first = journals[0]
         found: dict[Problem, list[Record]] = {}
@@ -198,14 +200,14 @@ class Journal:
 
     @classmethod
     def begin(cls, path: Path, header: Header) -> Journal:
-        """Begins a new journal at ``path``, and overwrites a file that is there."""
+        """Creates a new journal at ``path``; overwrites an existing file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"ptxgen tune": FORMAT, **asdict(header)}) + "\n", "utf-8")
         return cls(path, header)
 
     @classmethod
     def resume(cls, path: Path, header: Header) -> Journal:
-        """Reads this GPU's journal, or begins one. Raises PtxgenError for another GPU's journal."""
+        """Reads this GPU's journal, or creates one. Raises PtxgenError for another GPU's."""
         if path.suffix == PACKED:
             raise PtxgenError(f"{path} is done and compressed; name another with --journal")
         if not path.exists():
@@ -215,7 +217,7 @@ class Journal:
         return journal
 
     def add(self, record: Record) -> None:
-        """Adds a record, to the file first. A truncated last line is ended before."""
+        """Appends a record to the file, then to memory; first terminates a truncated last line."""
         with self.path.open("rb+") as file:
             file.seek(-1, 2)
             whole = file.read(1) == b"\n"

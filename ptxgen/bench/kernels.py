@@ -1,4 +1,4 @@
-"""``ptxgen bench kernels``: every kernel that is correct for a problem, forced one by one.
+"""``ptxgen bench kernels``: times every kernel that is correct for a problem, one by one.
 
 The command is for studying single problems; ``ptxgen tune`` fits the constants that predict times.
 """
@@ -27,14 +27,16 @@ from ptxgen.tiles import ROUTES
 from ptxgen.ui import emit
 
 REPETITIONS = 7
-"""Most timings of a kernel that is near the fastest."""
+"""Maximum timings of a kernel that is near the fastest."""
 HOPELESS = 2.0
-"""Ratio to the fastest kernel's time above which a kernel is timed only once."""
+"""Multiple of the fastest kernel's time above which a kernel is timed only once."""
 
 
 @dataclass(frozen=True)
 class KernelTime:
-    """Times of one route of a problem's table, which the call was forced to take."""
+    """Times of one route (a sequence of kernels) of a problem, forced by the call's ``kernel``
+    option.
+    """
 
     op: str
     layout: str
@@ -58,19 +60,19 @@ class KernelTime:
 
     @property
     def arrow(self) -> str:
-        """The mark "->" at the dispatcher's choice, else empty."""
+        """The mark "->" in the row of the dispatcher's choice, else empty."""
         return "->" if self.chosen else ""
 
     share = results.quotient("floor_us", "us")
 
     @property
     def problem(self) -> str:
-        """The problem in the notation of a ``--grid`` file."""
+        """The problem in the notation of a ``--grid`` file, OP LAYOUT MxKxN."""
         return f"{self.op} {self.layout} {self.m}x{self.k}x{self.n}"
 
 
 def _case(op: str, layout: str, sizes: Sequence[str]) -> Case:
-    """Reads a problem (of f32) from words of a command line. Raises OptionError."""
+    """Parses a problem (of f32) from words of a command line. Raises OptionError."""
     m, k, n = arguments.sizes(arguments.numbers(sizes, ("M", "N", "K")))
     if op not in OPERATIONS:
         raise OptionError(f"operation {op!r}: expected one of {', '.join(OPERATIONS)}")
@@ -105,7 +107,7 @@ def read_grid(path: Path) -> list[Case]:
 
 
 class Kernels(Area):
-    """The run of ``ptxgen bench kernels``: a row a kernel, fastest first, wrong ones last."""
+    """Benchmark ``ptxgen bench kernels``: a row a kernel, fastest first, wrong ones last."""
 
     name = "kernels"
     about = (
@@ -156,7 +158,9 @@ class Kernels(Area):
                 yield from route.kernels
 
     def rows(self, case: Case) -> list[KernelTime]:
-        """Times every kernel. One whose bits differ from the others' is marked wrong, and kept."""
+        """Times every kernel of ``case``; one whose bits differ is not timed, and its row has the
+        error.
+        """
         torch, product = self.torch, case.product
         operands = measure.Operands(torch, product, self.seed, case.dtype)
         arch, sms, _ = measure.target()
@@ -168,19 +172,23 @@ class Kernels(Area):
         admitted = {c.name: c.route for c in reversed(found.candidates) if c.correct}
         # The operands and the oracle's bits depend on these values, and not on the layout.
         key = product, found.values["CHUNK"], case.dtype, case.tier
-        oracle = self.kept(key, lambda: measure.Oracle(operands, key[1], self.seed, *key[2:], arch))
+        oracle = self.cached(
+            key, lambda: measure.Oracle(operands, key[1], self.seed, *key[2:], arch)
+        )
         out = operands.empty()
         forced = partial(measure.ours, case, operands, out)
-        work, wrong = measure.right(torch, admitted, forced, out, partial(oracle.check, str(case)))
+        work, wrong = measure.run_and_compare(
+            torch, admitted, forced, out, partial(oracle.check, str(case))
+        )
         peer = partial(torch.mm, *operands.views(case.layout), out=out)
         samples = self._samples([peer, *work.values()])
-        mine = dict(zip(work, samples[1:], strict=True))
+        timed = dict(zip(work, samples[1:], strict=True))
         nothing = Sample(math.nan, math.nan, math.nan, 0)
-        best = min((s.median for s in mine.values()), default=math.nan)
+        best = min((s.median for s in timed.values()), default=math.nan)
         chosen, floor = measure.chosen(case, (a, b)).name, results.floor(case, self.limits).us
 
         def result(name: str) -> KernelTime:
-            sample = mine.get(name, nothing)
+            sample = timed.get(name, nothing)
             fields: tuple[Any, ...] = (
                 *(case.op, case.stored, case.dtype, case.tier, s.m, s.n, s.k),
                 *(admitted[name], name, *astuple(sample), sample.median / best, name == chosen),
@@ -189,10 +197,12 @@ class Kernels(Area):
             )
             return KernelTime(*fields)
 
-        return [result(name) for name in (*sorted(mine, key=lambda n: mine[n].median), *wrong)]
+        return [result(name) for name in (*sorted(timed, key=lambda n: timed[n].median), *wrong)]
 
     def _samples(self, work: Sequence[measure.Work]) -> list[Sample]:
-        """Times all calls once, then the peer (the first) and kernels near the fastest often."""
+        """Times each call once, then repeats the first one (the peer) and those within
+        :data:`HOPELESS` times the fastest; returns the statistics of all.
+        """
         first = self.timer(work, [1] * len(work), warmup=1)
         best = min((s.median for s in first[1:]), default=0.0)
         near = [i for i, s in enumerate(first) if i == 0 or s.median <= HOPELESS * best]

@@ -1,7 +1,7 @@
 """Timing on a GPU, with torch: cold L2, events, interleaved peers, correct bits first.
 
 The rules: nothing is timed before its result has been checked; the L2 is flushed before every
-launch; ours and the peers take turns, so that a drift of the clock affects all alike; the median
+launch; ptxgen's calls and the peers' alternate, so that clock drift affects all alike; the median
 counts; data are random. An empty kernel takes about 4 µs in this timing.
 """
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FLUSH_L2 = 4
-"""The L2 is flushed by writing this many times its size."""
+"""Bytes written to flush the L2, in multiples of its size."""
 FLUSH_BYTES = 1 << 28
-"""Least bytes that a flush writes, so that the GPU is busy while the host enqueues the launch."""
+"""Minimum bytes that a flush writes, so that the GPU is busy while the host enqueues the launch."""
 CHECKED = 64
 """Number of outputs whose bits are compared with the oracle."""
 FLUSH_US = 80
-"""Time of a flush on an H200, µs, from which numbers of repetitions and of flushes follow."""
+"""Time of a flush on an H200 in µs; determines the numbers of repetitions and of flushes."""
 
 Work = Callable[[], object]
 
 
 class WrongBitsError(PtxgenError, AssertionError):
-    """Raised for a result that breaks the contract, so that its time means nothing."""
+    """Raised for a wrong result, whose time would mean nothing."""
 
 
 def require_torch() -> Any:
@@ -75,17 +75,17 @@ def torch_dtype(torch: Any, dtype: str) -> Any:
 
 
 def normal(torch: Any, dtype: str, seed: int, device: str = "cuda") -> Callable[..., Any]:
-    """Returns a function of a shape that draws standard normal tensors, seeded by ``seed``."""
+    """Returns a function that draws a standard normal tensor of the shape in its arguments."""
     random = torch.Generator(device=device).manual_seed(seed)
     options = {"device": device, "generator": random, "dtype": torch_dtype(torch, dtype)}
     return lambda *shape: torch.randn(shape, **options)
 
 
 class Operands:
-    """Random operands of a product, in every memory layout with the same numbers.
+    """Random operands of a product; all memory layouts hold the same elements.
 
-    ``stored(layout)`` returns A and B as the layout keeps them in memory; ``views(layout)`` returns
-    views of that memory as A [M, K] and B [K, N].
+    ``stored(layout)`` returns A and B as stored in memory; ``views(layout)`` returns views of that
+    memory as A [M, K] and B [K, N].
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class Operands:
         self._kept = {("a", "N"): made(m, k), ("b", "N"): made(k, n)}
 
     def empty(self, value: float | None = None, dtype: str = "") -> Any:
-        """Memory for the product, [M, N], of the operands' dtype or ``dtype``.
+        """Returns memory for the product [M, N], in the operands' dtype or ``dtype``.
 
-        Filled with ``value`` if it is given.
+        It is filled with ``value``, if given.
         """
         a, b = self.stored("NN")
         kind = torch_dtype(self._torch, dtype or self.dtype)
@@ -107,11 +107,11 @@ class Operands:
         return out if value is None else out.fill_(value)
 
     def stored(self, layout: str) -> tuple[Any, Any]:
-        """A and B in row-major memory: for "N" as [M, K] and [K, N], for "T" transposed."""
+        """Returns A and B as row-major tensors: [M, K] and [K, N] for "N", transposed for "T"."""
         return self._stored("a", layout[0]), self._stored("b", layout[1])
 
     def views(self, layout: str) -> tuple[Any, Any]:
-        """Views of :meth:`stored` as A [M, K] and B [K, N]."""
+        """Returns :meth:`stored` tensors as views A [M, K] and B [K, N]."""
         a, b = self.stored(layout)
         return (a if layout[0] == "N" else a.t()), (b if layout[1] == "N" else b.t())
 
@@ -122,13 +122,15 @@ class Operands:
 
 
 def ours(case: Case, operands: Operands, out: Any, kernel: str | None = None) -> Work:
-    """Returns the library call of ``case`` that writes ``out``; ``kernel`` forces a kernel."""
+    """Returns ptxgen's call of ``case`` that writes ``out``, by the route named ``kernel`` if
+    given.
+    """
     import ptxgen
 
     first, second = operands.stored(case.layout)
     if OPERATIONS[case.op].products[case.stored].operands == (1, 0):
         first, second = second, first
-    options: dict[str, Any] = {"out": out, "tier": case.tier, **case.asks}
+    options: dict[str, Any] = {"out": out, "tier": case.tier, **case.plan_options}
     if kernel is not None:
         options["kernel"] = kernel
     if case.op == "matmul":
@@ -145,7 +147,7 @@ def alignment(tensor: Any) -> int:
 
 
 def target() -> tuple[str, int, str]:
-    """Returns the current GPU's architecture (the dispatcher's name), number of SMs, and name."""
+    """Returns the current GPU's architecture (such as "sm_90"), number of SMs, and name."""
     from ptxgen.program.launch import architecture
     from ptxgen.runtime import get_device
 
@@ -206,7 +208,7 @@ def build(specs: Sequence[KernelSpec]) -> float:
 
 
 def kernels(name: str, given: Mapping[str, Any]) -> list[KernelSpec]:
-    """Returns the kernels that the library call ``name`` launches for arguments ``given``.
+    """Returns the kernels that library call ``name`` would launch for the arguments ``given``.
 
     Nothing is launched.
     """
@@ -227,10 +229,10 @@ def kernels(name: str, given: Mapping[str, Any]) -> list[KernelSpec]:
 
 # -- correctness -----------------------------------------------------------------
 class Oracle:
-    """The bits of sampled outputs of a product, computed on the host.
+    """Expected bits of sampled outputs of a product, computed on the host.
 
-    ``arch`` selects the model of the tensor cores in tier "tc"; without a model for it, nothing is
-    compared.
+    ``arch`` selects the model of the tensor cores in tier "tc"; for an architecture without a
+    model, nothing is compared.
     """
 
     def __init__(
@@ -255,7 +257,7 @@ class Oracle:
         self.bits = _expected(rows, columns, chunk, dtype, tier, arch)
 
     def _host(self, array: Any) -> Any:
-        """The bits of a torch tensor, as unsigned integers in NumPy."""
+        """Returns the bits of a torch tensor as a NumPy array of unsigned integers."""
         array = array.contiguous()
         if self.dtype == "bf16":  # NumPy has no bf16
             import torch
@@ -264,9 +266,9 @@ class Oracle:
         return array.cpu().numpy().view(f"u{ITEMSIZE[self.dtype]}")
 
     def check(self, what: str, out: Any) -> int:
-        """Compares sampled outputs of ``out``; returns their number.
+        """Compares the sampled outputs of ``out`` bit for bit; returns their number.
 
-        Raises WrongBitsError with the first mismatch.
+        Raises WrongBitsError with the first mismatch; ``what`` names the result in its message.
         """
         import numpy as np
 
@@ -286,9 +288,11 @@ class Oracle:
 
 
 def _expected(a: Any, b: Any, chunk: int, dtype: str, tier: str, arch: str) -> Any:
-    """Returns the bits of ``a @ b`` by the tier's contract; None for unknown tensor cores.
+    """Returns the expected bits of ``a @ b`` by the oracle of the tier's contract; None for tensor
+    cores of an ``arch`` without a model.
 
-    ``a`` and ``b`` are the operands' bits; the result has their dtype.
+    ``a`` and ``b``: the operands' bits; ``chunk``: k's that one accumulator adds before chunks are
+    added. The result has the operands' dtype.
     """
     import numpy as np
 
@@ -312,19 +316,19 @@ def _sample(random: Any, size: int, count: int) -> list[int]:
 
 
 def compare(torch: Any, what: str, out: Any, expected: Any, k: int) -> None:
-    """Compares every output with ``expected``, a result of another summation order.
+    """Compares every output with ``expected``, computed in another summation order.
 
     Raises WrongBitsError if an output is far off.
 
-    Products of standard normal numbers have variance 1, so a running sum grows like sqrt(k),
-    each step rounds it by up to u sqrt(k) (u = 2**-24; in f64 2**-53), about 0.4 of that on
-    average, and k such errors add up, as a random walk, to 0.3 u k. A wrong output is off by about
-    sqrt(k). 32 u k is far from both: 80 standard deviations of the difference of two such results,
-    and below sqrt(k) up to k = 2**38. Tensor cores cut k / 16 sums towards zero, by 2 u of about
-    sqrt(k): less than that up to k = 2**17.
+    Products of standard normal variables have variance 1, so a running sum grows like sqrt(k), each
+    step rounds it by up to u sqrt(k) (u = 2**-24; in f64 2**-53), about 0.4 of that on average, and
+    k such errors add up, as a random walk, to 0.3 u k. A wrong output is off by about sqrt(k). 32 u
+    k is far from both: 80 standard deviations of the difference of two such results, and below
+    sqrt(k) up to k = 2**38. Tensor cores truncate k / 16 sums, by 2 u of about sqrt(k): less than
+    that up to k = 2**17.
 
-    Results of 16 bits are rounded again, and cuBLAS adds partial sums in that precision: eight
-    half steps of the largest output (5 sqrt(k)) are 0.16 sqrt(k) in bf16 at most.
+    Results of 16 bits are rounded again, and cuBLAS adds partial sums in that precision: eight half
+    steps of the largest output (5 sqrt(k)) are 0.16 sqrt(k) in bf16 at most.
     """
     difference = torch.sub(out, expected).abs_().max().item()
     unit = 2.0**-53 if out.element_size() == 8 else 2.0**-24
@@ -338,17 +342,18 @@ def compare(torch: Any, what: str, out: Any, expected: Any, k: int) -> None:
         )
 
 
-def right(
+def run_and_compare(
     torch: Any,
     names: Iterable[str],
     forced: Callable[[str], Work],
     out: Any,
     check: Callable[[Any], object] = lambda out: None,
 ) -> tuple[dict[str, Work], dict[str, str]]:
-    """Runs each kernel; returns the calls of those that are right, and why others are wrong.
+    """Runs each kernel; returns the calls of the right ones, and the errors of the others, by name.
 
-    ``forced`` makes the call of a kernel, which writes ``out``. A kernel is right if ``check``
-    raises no PtxgenError for its result, and its bits are those of the first right kernel.
+    ``forced`` returns the call that runs a kernel and writes ``out``. A kernel is right if
+    ``check`` raises no PtxgenError for its result, and its bits are those of the first right
+    kernel.
     """
     expected = None
     work: dict[str, Work] = {}
@@ -371,11 +376,10 @@ def right(
     return work, wrong
 
 
-def near(what: str, ours: Any, theirs: Any) -> None:
-    """Compares results coarsely: raises WrongBitsError if they differ by more than 1/16 of the
-    largest value.
+def require_close(what: str, ours: Any, theirs: Any) -> None:
+    """Raises WrongBitsError if results differ by more than 1/16 of the largest magnitude.
 
-    The bound allows for a few roundings to 16 bits.
+    The bound allows for a few roundings to 16 bits; ``what`` names the results in the message.
     """
     pairs = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
     for a, b in pairs:
@@ -387,7 +391,7 @@ def near(what: str, ours: Any, theirs: Any) -> None:
 
 # -- time ------------------------------------------------------------------------
 class Timer:
-    """Times launches on the current stream, each with a cold L2."""
+    """Timer of GPU calls on the current stream, each with a cold L2."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -399,7 +403,11 @@ class Timer:
     def __call__(
         self, work: Sequence[Work], counts: Sequence[int], warmup: int = 2, flushes: int = 1
     ) -> list[Sample]:
-        """Times each call of ``work`` as often as ``counts`` says, in turns (A B A B ...)."""
+        """Times each call ``work[i]`` ``counts[i]`` times, with calls interleaved (A B A B ...);
+        returns the statistics of each.
+
+        ``warmup``: untimed rounds before; ``flushes``: L2 flushes before each timed call.
+        """
         for _ in range(warmup):
             for run in work:
                 run()
@@ -427,9 +435,9 @@ class Timer:
         return [Sample.of([1e3 * s.elapsed_time(e) for s, e in pairs]) for pairs in taken]
 
     def flushes(self, work: Sequence[Work]) -> int:
-        """Returns the number of flushes before each call that keep the GPU from waiting.
+        """Returns how many L2 flushes before each call keep the GPU from waiting for the host.
 
-        Flushes have to take longer than the host takes to issue the slowest call.
+        The flushes have to take longer than the host takes to issue the slowest call.
         """
         longest = 0.0
         for run in work:
@@ -450,7 +458,7 @@ class Timer:
 
 
 def host_ms(torch: Any, work: Work) -> float:
-    """Returns the ms of a call that begins and ends with an idle GPU, host time included."""
+    """Returns the host-clock time of a call in ms, from an idle GPU to an idle GPU."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     work()
@@ -458,10 +466,10 @@ def host_ms(torch: Any, work: Work) -> float:
     return 1e3 * (time.perf_counter() - start)
 
 
-def host_turns(
-    ways: Mapping[str, Callable[[], T]], count: int, warm: int = 1
-) -> dict[str, list[T]]:
-    """Runs each of ``ways`` ``count`` times in turns, after ``warm`` turns; returns the results."""
+def alternate(ways: Mapping[str, Callable[[], T]], count: int, warm: int = 1) -> dict[str, list[T]]:
+    """Runs all calls in turn, in ``warm`` rounds that do not count, then in ``count`` rounds;
+    returns the results of these by name.
+    """
     found: dict[str, list[T]] = {name: [] for name in ways}
     for turn in range(count + warm):
         for name, way in ways.items():
@@ -502,7 +510,7 @@ _REAL = {"simt": ("float", "__fmaf_rn"), "f64": ("double", "__fma_rn")}
 
 @functools.cache
 def limits(torch: Any, tier: str = "simt") -> Limits:
-    """Returns this GPU's limits from :data:`LIMITS`, or else measures them (under a second)."""
+    """Returns this GPU's peak rates from :data:`LIMITS`, or else measures them (under a second)."""
     known = LIMITS.get((torch.cuda.get_device_name(0), tier))
     return known or measure_limits(torch, tier)
 
@@ -560,7 +568,7 @@ def _best_us(torch: Any, run: Work, count: int = 5) -> float:
 
 
 def warm_up(torch: Any, seconds: float = 0.3) -> None:
-    """Keeps the GPU busy, so that its clocks are up; some work is still running on return."""
+    """Runs products until the GPU's clocks are up; some are still running on return."""
     a = torch.randn((4096, 4096), device="cuda")
     out = torch.empty_like(a)
     end = time.monotonic() + seconds
@@ -573,7 +581,7 @@ def warm_up(torch: Any, seconds: float = 0.3) -> None:
 
 
 def environment(torch: Any, bounds: Limits, seed: int) -> Environment:
-    """Returns the environment of this run. The GPU has to be busy, so that its clocks are up."""
+    """Returns the environment of this run; call it while the GPU is busy and its clocks are up."""
     properties = torch.cuda.get_device_properties(0)
     smi = _smi()
     return Environment(
@@ -595,7 +603,7 @@ def environment(torch: Any, bounds: Limits, seed: int) -> Environment:
 
 
 def _smi() -> dict[str, str]:
-    """Returns driver version and clocks of the first GPU by nvidia-smi; empty without it."""
+    """Returns driver version and clocks of the first GPU from nvidia-smi; empty without it."""
     fields = ("driver_version", "clocks.sm", "clocks.mem")
     program = shutil.which("nvidia-smi")
     if program is None:
@@ -610,7 +618,7 @@ def _smi() -> dict[str, str]:
 
 
 def _mhz(clock: str) -> int | None:
-    """Reads a clock in MHz; None where it is not a number."""
+    """Parses a clock in MHz; None if ``clock`` is not a number."""
     return int(clock) if clock.isdigit() else None
 
 

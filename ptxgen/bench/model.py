@@ -1,7 +1,7 @@
 """``ptxgen bench model``: a small Llama, stock and in ``ptxgen.torch.batch_invariant``.
 
-The model is plain PyTorch with random weights, so it runs wherever torch does. Before anything is
-timed, logits and generated tokens of smaller batches are compared, bit for bit.
+The model is plain PyTorch with random weights, so it runs wherever torch does. Before timing,
+logits and generated tokens of smaller batches are compared bit for bit with the whole batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from ptxgen.ui import emit, table
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of the model and of the benchmark: prompts of ``length``, then ``new`` tokens."""
+    """Sizes of the model and of the benchmark: prompts of ``length`` tokens, ``new`` generated
+    ones.
+    """
 
     layers: int = 8
     hidden: int = 2048
@@ -36,7 +38,7 @@ class Shape:
     new: int = 24
     dtype: str = "bf16"
     attention: str = "eager"
-    """"eager" (products and a softmax) or "sdpa" (one operator)."""
+    """Implementation of attention: "eager" (products and a softmax) or "sdpa" (one operator)."""
 
 
 LLAMA_8B = Shape(
@@ -90,12 +92,12 @@ class Llama:
         self.frequencies = 10000.0**-powers
 
     def weights(self) -> list[Any]:
-        """All weight tensors, each once."""
+        """Returns all weight tensors, each once."""
         kept = [self.embedding, self.head, *(w for layer in self.layers for w in layer.values())]
         return list({id(w): w for w in kept}.values())
 
     def drawn(self, *size: int) -> Any:
-        """Random token ids of shape ``size``, the same at each call."""
+        """Returns random token ids of shape ``size``, the same at each call."""
         random = self.torch.Generator(device=self.device).manual_seed(1)
         most = self.shape.vocabulary
         return self.torch.randint(most, size, device=self.device, generator=random)
@@ -110,7 +112,9 @@ class Llama:
         return x * cos + self.torch.cat((-b, a), -1) * sin
 
     def __call__(self, tokens: Any, cache: list[Any] | None = None) -> Any:
-        """Logits [batch, length, vocabulary]; keys and values are appended to ``cache``."""
+        """Returns logits [batch, length, vocabulary]; appends keys and values to ``cache`` if
+        given.
+        """
         torch, s = self.torch, self.shape
         functional = torch.nn.functional
         x = functional.embedding(tokens, self.embedding)
@@ -133,7 +137,7 @@ class Llama:
             )
             q, k = self._rotated(q, cos, sin), self._rotated(k, cos, sin)
             if cache is not None:
-                k, v = self.extended(cache, i, k, v)
+                k, v = self.extend_cache(cache, i, k, v)
             if s.attention == "sdpa":
                 fused = functional.scaled_dot_product_attention
                 y = fused(q, k, v, enable_gqa=True, **causal)
@@ -150,11 +154,11 @@ class Llama:
         return functional.linear(self._rms(x, self.norm), self.head)
 
     def loss(self, tokens: Any, targets: Any) -> Any:
-        """The mean cross-entropy of the logits of ``tokens`` and ``targets``."""
+        """Returns the mean cross-entropy of the logits of ``tokens`` and ``targets``."""
         logits = self(tokens).flatten(0, 1).float()
         return self.torch.nn.functional.cross_entropy(logits, targets)
 
-    def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
+    def extend_cache(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
         """Appends ``k`` and ``v`` to the cache of layer ``i``; returns all its keys and values."""
         if i < len(cache):
             k, v = (self.torch.cat(pair, 2) for pair in zip(cache[i], (k, v), strict=True))
@@ -179,7 +183,7 @@ class Llama:
         return self.torch.cat(found, 1), self.torch.stack(first)
 
     def module(self) -> Any:
-        """The model as an ``nn.Module`` with its weights as buffers, for ``export``."""
+        """Returns the model as an ``nn.Module`` with its weights as buffers, for ``export``."""
         nn, whole, names = self.torch.nn, self, ("embedding", "head", "norm", "frequencies")
 
         class Module(nn.Module):  # type: ignore[misc, name-defined]
@@ -205,32 +209,34 @@ class Llama:
 
 
 class Static(Llama):
-    """A Llama with a static KV cache; keys and values of a token are written to its last place."""
+    """A Llama with a static KV cache; each token's keys and values overwrite the last position."""
 
     def reserve(self, sequences: int, keys: int) -> list[Any]:
-        """Returns random KV caches, a pair a layer, each [sequences, kv_heads, keys, head dim]."""
+        """Returns a pair of random KV caches for each layer, each [sequences, kv_heads, ``keys``,
+        head dimension]; the model then writes to their last position.
+        """
         torch, how = self.torch, {"device": self.device}
-        self.place = torch.full((1,), keys - 1, dtype=torch.int64, **how)
+        self.position = torch.full((1,), keys - 1, dtype=torch.int64, **how)
         size = sequences, self.shape.kv_heads, keys, self.width
         caches = [torch.randn(size, dtype=self.norm.dtype, **how) for _ in 2 * self.layers]
         return list(zip(caches[::2], caches[1::2], strict=True))
 
-    def extended(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
-        """Writes ``k`` and ``v`` to the last place of layer ``i``'s caches, and returns them."""
+    def extend_cache(self, cache: list[Any], i: int, k: Any, v: Any) -> tuple[Any, Any]:
+        """Writes ``k`` and ``v`` to the last position of layer ``i``'s caches; returns these."""
         for kept, new in zip(cache[i], (k, v), strict=True):
-            kept.index_copy_(2, self.place, new)
+            kept.index_copy_(2, self.position, new)
         keys, values = cache[i]
         return keys, values
 
 
 @dataclass(frozen=True)
 class Row:
-    """Result of one way to run the model: stock, ours, or another library's mode.
+    """Result of one variant of the model: stock, ptxgen's, or another library's mode.
 
-    ``forward_ms``, ``token_ms``: medians of a forward pass and of a generated token. The counts
-    compare smaller batches with the whole batch. ``positions``: positions of the forward pass whose
-    logits have other bits; ``logits``: generated tokens of the first sequence whose logits have
-    other bits; ``tokens``: generated tokens of the first sequence that differ.
+    ``forward_ms``, ``token_ms``: medians of a forward pass and of a generated token. The counts are
+    differences in bits between smaller batches and the whole batch. ``positions``: positions of the
+    forward pass whose logits differ; ``logits``: generated tokens of the first sequence whose
+    logits differ; ``tokens``: generated tokens of the first sequence that differ.
     """
 
     name: str
@@ -243,9 +249,7 @@ class Row:
 
 
 def blocks(torch: Any) -> dict[str, Callable[[], Any]]:
-    """Returns the context managers to run in, by name: stock, ours, and Thinking Machines' mode
-    where it is installed.
-    """
+    """Returns context managers by variant: stock, ptxgen, and batch_invariant_ops if installed."""
     import ptxgen.torch
 
     found: dict[str, Callable[[], Any]] = {
@@ -260,10 +264,12 @@ def blocks(torch: Any) -> dict[str, Callable[[], Any]]:
 
 
 def rows(torch: Any, shape: Shape, count: int = 7) -> list[Row]:
-    """Compares bits in each way, then times all ways in turns; returns a row for each."""
+    """Runs the model in each of :func:`blocks`: compares bits between batches, then times all
+    variants alternately, ``count`` times each. Returns a row for each variant.
+    """
     model = Llama(torch, shape)
     tokens = model.drawn(shape.batch, shape.length)
-    ways = blocks(torch)
+    variants = blocks(torch)
     differ = {}
     works: tuple[Callable[[], Any], ...] = (
         lambda: model(tokens),
@@ -271,14 +277,14 @@ def rows(torch: Any, shape: Shape, count: int = 7) -> list[Row]:
         lambda: model.generate(tokens, shape.new),
     )
     with torch.no_grad():
-        for name, block in ways.items():
+        for name, block in variants.items():
             with block():
                 differ[name] = _differ(model, tokens, shape.new)
-        times = measure.host_turns(
-            {name: partial(_ms, torch, block, works) for name, block in ways.items()}, count
+        times = measure.alternate(
+            {name: partial(_ms, torch, block, works) for name, block in variants.items()}, count
         )
     found = []
-    for name in ways:
+    for name in variants:
         forward, prefill, all_ = map(statistics.median, zip(*times[name], strict=True))
         speed = 1e3 * shape.batch * shape.length / forward
         token = (all_ - prefill) / shape.new
@@ -292,8 +298,8 @@ def _ms(torch: Any, block: Callable[[], Any], works: Sequence[Callable[[], Any]]
 
 
 def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:
-    """Returns ``positions``, ``logits`` and ``tokens`` of :class:`Row`, over batches of 1, 2 and
-    half the sequences.
+    """Returns ``positions``, ``logits`` and ``tokens`` of :class:`Row`: bit differences in batches
+    of 1, 2 and half the sequences.
     """
     fewer = sorted({1, 2, len(tokens) // 2} - {0})
     whole = model(tokens)
@@ -309,7 +315,7 @@ def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:
 
 
 class Model(Area):
-    """The run of ``ptxgen bench model``: a row for each way of :func:`blocks`."""
+    """Benchmark ``ptxgen bench model``: a row for each variant in :func:`blocks`."""
 
     name = "model"
     about = (

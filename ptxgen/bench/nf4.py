@@ -1,4 +1,4 @@
-"""``ptxgen bench nf4``: products with NF4 weights beside dense products and bitsandbytes."""
+"""``ptxgen bench nf4``: products with NF4 weights against dense products and bitsandbytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import ptxgen
@@ -27,26 +26,29 @@ from ptxgen.spec import SCRATCH_MAX, KernelSpec, Problem
 from ptxgen.ui import emit, note
 
 ACCUMULATE = {"tc": ("bf16", "f16"), "simt": ("f32",), "f64": ("f32",)}
-"""Dtypes of x by ``accumulate``, the tier of the sums; the first is the default."""
+"""Dtypes of x for each value of the option ``accumulate``; the first is the default."""
 OPS = {"linear": "linear", "dgrad": "linear_dgrad"}
-"""Operations that are timed: the dense library operation by name on the command line."""
+"""Operations that are timed: the dense library operation, by name on the command line."""
 WEIGHTS = (
     *((2560, 2560), (2560, 640), (2560, 6912), (6912, 2560)),
     *((4096, 14336), (14336, 4096)),
 )
-"""Pairs (K, N) of the named shapes, from the layers of two models."""
+"""Pairs (K, N) of weights of the named shapes, from the layers of two models."""
 GATE, BITSANDBYTES, PEAK = "torch", "bitsandbytes", "FMA peak"
-"""Peers: cuBLAS with the dequantized weight; bitsandbytes; and, for sums in f64, which neither of
-them computes, the time of the multiplications at the FMA units' peak."""
+"""Peers: cuBLAS with the dequantized weight; bitsandbytes; and, for f64 accumulation, which neither
+of them has, the time of the multiplications at the FMA units' peak.
+"""
 CHECKED = 8
-"""Number of first and of last rows and columns of f64 sums that are compared with the oracle."""
+"""Number of rows and of columns at each end that are compared with the oracle (f64 accumulation).
+"""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Values of M that share targets.
+    """Values of M (``rows``) that share targets.
 
-    ``targets``: by peer, the least geometric mean of ratios and the least ratio (None: no target).
+    ``targets``: by peer, minimum geometric mean and minimum single value of peer time / ptxgen time
+    (None: no target).
     """
 
     rows: tuple[int, ...]
@@ -64,26 +66,31 @@ GROUPS = {
 class Nf4Case(Case):
     """A product with an NF4 weight.
 
-    ``op`` and ``stored`` are those of the dense product; ``tier`` is the call's ``accumulate``.
+    ``op`` and ``stored``: operation and operand layout of the same product with a dequantized
+    weight; ``tier``: the call's option ``accumulate``.
     """
 
     def __str__(self) -> str:
         return f"nf4 {super().__str__()}"
 
     def problem(self, align: tuple[int, int]) -> Problem:
-        """Returns the dispatcher's problem; ``align``: byte alignments of the operands."""
+        """Returns the problem that the dispatcher is called with; ``align``: operands' byte
+        alignments.
+        """
         sizes = self.shape.m, self.shape.n, self.shape.k
         how = {"accumulate": self.tier, "format": NF4.name}
         return problem_of(f"quantized_{self.op}", sizes, self.dtype, align, how)
 
     @property
     def dense(self) -> Case:
-        """The product with the dequantized weight; except for f64 sums it has the same bits."""
+        """Dense product with the dequantized weight. Its result has the same bits, except with
+        f64 accumulation.
+        """
         return Case(self.group, self.op, self.stored, self.shape, self.dtype, self.tier)
 
     @property
     def bytes(self) -> int:
-        """The least memory traffic: 4-bit weight, f32 scales, x and the result."""
+        """Least memory traffic in bytes: 4-bit weight, f32 scales, x and the result."""
         s = self.shape
         return s.n * s.k // 2 + 4 * s.n * s.k // NF4.block + self.itemsize * s.m * (s.k + s.n)
 
@@ -126,9 +133,9 @@ def drawn(count: int, seed: int, ops: Sequence[str], dtype: str, accumulate: str
 
 # -- peers ----------------------------------------------------------------------------------
 class Weights:
-    """A random weight, quantized and dequantized, and the matrices ``x`` to multiply with it.
+    """A random weight, quantized and dequantized, and the matrices ``x`` to multiply by it.
 
-    All codes are equally likely, as they nearly are in a weight of normal numbers.
+    4-bit codes are uniform, as they nearly are for normally distributed weights.
     """
 
     def __init__(self, torch: Any, shape: Shape, dtype: str, seed: int) -> None:
@@ -146,11 +153,13 @@ class Weights:
         }
 
     def empty(self, case: Nf4Case) -> Any:
-        """Memory for a case's result, filled with NaN."""
+        """Returns memory for a case's result, filled with NaN."""
         return self.dense.new_full(case.product[:2], float("nan"))
 
     def ours(self, op: str, out: Any, accumulate: str, kernel: str | None = None) -> Work:
-        """Our call, which writes the product to ``out``; ``kernel`` forces a kernel."""
+        """Returns ptxgen's call of ``op`` that writes the product to ``out``, by the route named
+        ``kernel`` if given.
+        """
         call = getattr(ptxgen.nf4, op)
         how = {"accumulate": accumulate, "kernel": kernel}
         return partial(call, self.x[op], self.q, out=out, **how)
@@ -162,7 +171,7 @@ def _torch(torch: Any, weights: Weights, op: str, out: Any) -> Work:
 
 
 def _bitsandbytes(torch: Any, weights: Weights, op: str, out: Any) -> Work:
-    """Returns a call of ``Linear4bit``, or of its backward pass without autograd's overhead."""
+    """Returns bitsandbytes' call: ``Linear4bit``, or its backward product without autograd."""
     package = importlib.import_module("bitsandbytes")
     param = ptxgen.nf4.to_bitsandbytes(weights.q, weights.kind)
     x, q = weights.x[op], weights.q
@@ -187,7 +196,7 @@ PEERS: dict[str, Callable[..., Work]] = {GATE: _torch, BITSANDBYTES: _bitsandbyt
 
 # -- the run --------------------------------------------------------------------------------
 class Nf4(Area):
-    """The run of ``ptxgen bench nf4``, whose peers are :data:`PEERS`."""
+    """Benchmark ``ptxgen bench nf4``, whose peers are :data:`PEERS`."""
 
     name = "nf4"
     about = (
@@ -222,7 +231,6 @@ class Nf4(Area):
             help=f"({','.join(PEERS)})",
         )
         parser.add_argument("--brief", action="store_true", help="no table of the cases")
-        parser.add_argument("--plot", type=Path, metavar="DIR", help="write a plot of ratios here")
 
     def cases(self) -> list[Nf4Case]:
         options = self.options
@@ -252,7 +260,7 @@ class Nf4(Area):
 
     def check(self, case: Nf4Case) -> Timed:
         shape, seed = case.shape, self.seed + zlib.crc32(str(case.shape).encode())
-        weights = self.kept(shape, lambda: Weights(self.torch, shape, case.dtype, seed))
+        weights = self.cached(shape, lambda: Weights(self.torch, shape, case.dtype, seed))
         out, self.checked = _checked(self.torch, case, weights)
         work = {"ours": weights.ours(case.op, out, case.tier)}
         for name in self.versions if case.tier != "f64" else ():
@@ -274,7 +282,6 @@ class Nf4(Area):
             yield results.row(case, kernel, times["ours"], peer, theirs, limits, self.checked)
 
     def show(self, rows: Sequence[Row], runs: Sequence[Environment]) -> None:
-        """Prints tables; with ``--plot`` also plots the ratios to the first peer."""
         if not self.options.brief:
             emit()
             emit(results.case_table(rows))
@@ -286,19 +293,13 @@ class Nf4(Area):
         for peer, members in by_peer.items():
             emit(f"\n{peer} time / ours (NT: linear, NN: linear_dgrad), seed {seeds}")
             emit(bands.spread_table(members, bands.RATIO))
-        if self.options.plot:
-            from ptxgen.bench import plots
-
-            path = self.options.plot / f"nf4-{rows[0].dtype}-{rows[0].tier}.png"
-            plots.ratios(by_peer[rows[0].peer], runs[0], path)
-            emit(f"wrote {path}")
 
 
 def _checked(torch: Any, case: Nf4Case, weights: Weights) -> tuple[Any, int]:
-    """Runs our product and checks its bits; returns the result and how many outputs were checked.
+    """Runs ptxgen's product; returns the result and the number of outputs whose bits were checked.
 
-    All outputs are compared with the dense product's; of f64 sums some with the oracle. Raises
-    WrongBitsError.
+    All outputs are compared with the dense product's; with f64 accumulation some with the oracle.
+    Raises WrongBitsError.
     """
     x, q = weights.x[case.op], weights.q
     m, n, _ = case.product
@@ -316,9 +317,10 @@ def _checked(torch: Any, case: Nf4Case, weights: Weights) -> tuple[Any, int]:
 
 
 def _sampled(case: Nf4Case, q: Any, x: Any, out: Any) -> int:
-    """Compares outputs in the first and last rows and columns with the oracle.
+    """Compares outputs of the first and last rows and columns with the oracle; returns their
+    number.
 
-    Returns how many were compared. Raises WrongBitsError.
+    For ``linear_dgrad`` the columns are those of the first NF4 block. Raises WrongBitsError.
     """
     data, scales = (array.cpu().numpy() for array in q.operands)
     forward = case.op == "linear"
@@ -349,14 +351,16 @@ def summarise(found: Sequence[Row]) -> list[Summary]:
     summaries = []
     for names, members in parts.items():
         group, peer, _ = names
-        asked = GROUPS[group].targets if group in GROUPS and members[0].tier != "simt" else {}
-        targets = asked.get(peer, (None, None))
+        group_targets = (
+            GROUPS[group].targets if group in GROUPS and members[0].tier != "simt" else {}
+        )
+        targets = group_targets.get(peer, (None, None))
         summaries.append(results.summary(members, names, targets, at="op"))
     return summaries
 
 
 def _kind(accumulate: str, dtype: str | None) -> tuple[str, str]:
-    """Returns ``accumulate`` and dtype with defaults filled in.
+    """Returns ``accumulate`` and dtype, with defaults in place of "auto" and None.
 
     Raises OptionError for a dtype that ``accumulate`` does not take.
     """

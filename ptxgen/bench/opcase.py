@@ -21,7 +21,7 @@ BANDWIDTH = 4.3e12
 
 
 class Work(NamedTuple):
-    """The calls of a case: our function and PyTorch's, of the same tensors ``inputs``."""
+    """Calls of a case on the tensors ``inputs``: ptxgen's function and PyTorch's (``stock``)."""
 
     inputs: tuple[Any, ...]
     ours: Callable[..., Any]
@@ -31,15 +31,14 @@ class Work(NamedTuple):
     peer: Callable[..., Any] | None = None
     """Another library's function, timed in place of compiled ``stock``."""
     agree: Callable[[Any, Any], bool] | None = None
-    """Decides whether our result and PyTorch's agree; None: they have to be nearly equal."""
+    """Function that compares ptxgen's result with PyTorch's; None: they have to be nearly equal."""
 
 
 @dataclass(frozen=True)
 class OpCase:
-    """A case, one line of the table.
+    """A case of an operation: one line of the table.
 
-    ``make`` takes torch and makes the calls; ``nbytes``: bytes that are read and written, each
-    element once.
+    ``make(torch)`` returns the calls; ``nbytes``: bytes read and written, each element once.
     """
 
     name: str
@@ -56,11 +55,11 @@ class OpCase:
         return 1e6 * self.nbytes / BANDWIDTH
 
 
-class Beside:
-    """Our time beside PyTorch's, µs.
+class VersusTorch:
+    """Times in µs of ptxgen and of PyTorch, eager and compiled.
 
-    ``compiled_us``: time under ``torch.compile`` (None: not compiled), or the time of the case's
-    peer.
+    ``compiled_us``: time with ``torch.compile`` (None: not compiled). Cases with another peer have
+    the peer's time here.
     """
 
     ours_us: float
@@ -69,15 +68,15 @@ class Beside:
 
     @property
     def peer_us(self) -> float:
-        """The smaller of ``eager_us`` and ``compiled_us``."""
+        """The faster PyTorch time, of ``eager_us`` and ``compiled_us``."""
         return min(self.eager_us, self.compiled_us or self.eager_us)
 
     ratio = results.quotient("peer_us", "ours_us")
 
 
 @dataclass(frozen=True)
-class Timing(Beside):
-    """Times of a case in µs, its bytes, and its bandwidth limit."""
+class Timing(VersusTorch):
+    """Times of a case in µs, bytes that it moves, and their time at the bandwidth limit."""
 
     name: str
     sizes: str
@@ -91,7 +90,7 @@ class Timing(Beside):
 
 
 class OpArea(Area):
-    """An area whose cases are :class:`OpCase`."""
+    """Base class of benchmarks whose cases are :class:`OpCase`."""
 
     row: ClassVar[type[Any]] = Timing
     effort = 60.0, 7, 51
@@ -102,26 +101,30 @@ class OpArea(Area):
     )
 
     def check(self, case: OpCase) -> Timed:
-        return Timed(agreed(self.torch, case, case.make(self.torch)), 3 * case.limit_us + 10)
+        return Timed(checked_calls(self.torch, case, case.make(self.torch)), 3 * case.limit_us + 10)
 
     def found(self, case: OpCase, times: Mapping[str, Sample]) -> Iterator[Timing]:
         yield Timing(case.name, case.sizes, case.nbytes, case.limit_us, *medians(times))
 
 
 def medians(times: Mapping[str, Sample]) -> tuple[float, float, float | None]:
-    """Returns the medians of ours, of eager PyTorch, and of the third call (None without one)."""
+    """Returns the median times of ptxgen, eager PyTorch, and the third call (None without one)."""
     ours, eager, *others = (sample.median for sample in times.values())
     return ours, eager, others[0] if others else None
 
 
-def trained(
+def with_gradients(
     torch: Any,
     dy: Any,
     given: Sequence[Any],
     ours: Callable[..., Any],
     stock: Callable[..., Any],
 ) -> Work:
-    """Returns the calls of a forward and backward pass, with gradients of all of ``given``."""
+    """Returns calls that run forward, then backward from the output gradient ``dy``, and return the
+    gradients of all of ``given``.
+
+    ``ours``, ``stock``: ptxgen's function and PyTorch's, of the arguments ``given``.
+    """
 
     def both(call: Callable[..., Any]) -> Callable[..., Any]:
         return lambda dy, *given: torch.autograd.grad(call(*given), given, dy)
@@ -130,10 +133,12 @@ def trained(
     return Work((dy, *leaves), both(ours), both(stock), compiled=False)
 
 
-def agreed(torch: Any, case: object, made: Work) -> dict[str, measure.Work]:
-    """Checks that our result agrees with PyTorch's and a peer's; returns the calls by name.
+def checked_calls(torch: Any, case: object, made: Work) -> dict[str, measure.Work]:
+    """Compares ptxgen's results with PyTorch's and, if there is one, the other peer's; returns the
+    calls to time, by name.
 
-    The compiled call is left out where ``torch.compile`` fails. Raises WrongBitsError.
+    ``made``: the calls of ``case`` and their inputs. ``torch.compile``'s call is left out if
+    compilation fails. Raises WrongBitsError if results disagree.
     """
     ours, stock = (partial(call, *made.inputs) for call in (made.ours, made.stock))
     work: dict[str, measure.Work] = {"ours": ours, "eager": stock}
@@ -154,9 +159,9 @@ def agreed(torch: Any, case: object, made: Work) -> dict[str, measure.Work]:
 
 
 def compare(ours: Any, theirs: Any, agree: Callable[[Any, Any], bool] | None = None) -> None:
-    """Raises WrongBitsError for results that do not ``agree``, or by default are far apart."""
+    """Raises WrongBitsError if results do not ``agree``; by default, if they are not close."""
     if agree is None:
-        measure.near("ours", ours, theirs)
+        measure.require_close("ours", ours, theirs)
     elif not agree(ours, theirs):
         raise WrongBitsError("not what was to be computed")
 

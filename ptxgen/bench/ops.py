@@ -1,4 +1,4 @@
-"""``ptxgen bench ops``: memory-bound operations beside PyTorch, eager and compiled."""
+"""``ptxgen bench ops``: memory-bound operations against PyTorch, eager and compiled."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ptxgen import arguments, layout
 from ptxgen import functions as f
 from ptxgen.autograd import pointwise
 from ptxgen.bench import results, row_reductions
-from ptxgen.bench.opcase import BANDWIDTH, OpArea, OpCase, Timing, Work, matching, trained
+from ptxgen.bench.opcase import BANDWIDTH, OpArea, OpCase, Timing, Work, matching, with_gradients
 from ptxgen.bench.runner import add_list
 from ptxgen.errors import OptionError
 from ptxgen.ui import emit
 
 LARGE = 64 << 20
-"""Bytes above which :func:`summary` reports the share of the bandwidth limit."""
+"""Bytes above which :func:`summary` reports a case's share of the bandwidth limit."""
 
 
 # -- cases ----------------------------------------------------------------------------------
@@ -27,8 +27,10 @@ def _random(torch: Any, *shape: int) -> Any:
     return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
 
 
-def _row(name: str, m: int, n: int, label: str = "") -> OpCase:
-    """A case of an operation of :mod:`ptxgen.bench.row_reductions`, on m dense rows of n."""
+def _row_case(name: str, m: int, n: int, label: str = "") -> OpCase:
+    """Returns the case of an operation of :mod:`row_reductions <ptxgen.bench.row_reductions>` on m
+    contiguous rows of n.
+    """
     case = row_reductions.Case(name, m, n, row_reductions.DENSE)
 
     def make(torch: Any) -> Work:
@@ -37,8 +39,8 @@ def _row(name: str, m: int, n: int, label: str = "") -> OpCase:
     return OpCase(label or name, f"{m}x{n}", case.nbytes, make)
 
 
-def _trained(norm: str, m: int, n: int) -> OpCase:
-    """A case of a norm's forward and backward pass: gradients of x, weight and, if any, bias."""
+def _norm_step(norm: str, m: int, n: int) -> OpCase:
+    """Returns the case of a norm's forward and backward pass, with gradients of all inputs."""
 
     def make(torch: Any) -> Work:
         import ptxgen.torch
@@ -51,13 +53,13 @@ def _trained(norm: str, m: int, n: int) -> OpCase:
         def stock(x: Any, *vectors: Any) -> Any:
             return call(x, (n,), *vectors, eps=1e-6)
 
-        return trained(torch, _random(torch, m, n), given, ours, stock)
+        return with_gradients(torch, _random(torch, m, n), given, ours, stock)
 
     return OpCase(f"{norm} + backward", f"{m}x{n}", 2 * m * n * 5, make)
 
 
-def _indexed(vocabulary: int, width: int, count: int) -> list[OpCase]:
-    """Cases of an embedding of ``count`` tokens, and of its weight gradient."""
+def _embedding_cases(vocabulary: int, width: int, count: int) -> list[OpCase]:
+    """Returns the cases of an embedding lookup of ``count`` tokens and of its weight gradient."""
     sizes = f"{count} of {vocabulary}x{width}"
 
     def which(torch: Any) -> Any:
@@ -84,11 +86,13 @@ def _indexed(vocabulary: int, width: int, count: int) -> list[OpCase]:
 TEMPERATURE = 0.8
 
 
-def _draws(m: int, n: int, top_k: int, top_p: float) -> OpCase:
-    """A case of sampling from logits; PyTorch's is softmax, sort or topk, cumsum, multinomial."""
+def _sampling_case(m: int, n: int, top_k: int, top_p: float) -> OpCase:
+    """Returns a case of sampling from logits; PyTorch runs softmax, topk or sort, cumsum,
+    multinomial.
+    """
 
     def kept(torch: Any, x: Any) -> tuple[Any, Any | None]:
-        """Returns the probabilities that are left, and their columns (None: all, in order)."""
+        """Returns the probabilities after top-k and top-p, and their columns (None: all)."""
         p, which = torch.softmax(x.float() / TEMPERATURE, -1), None
         if top_k:
             p, which = p.topk(top_k)
@@ -122,20 +126,21 @@ def _draws(m: int, n: int, top_k: int, top_p: float) -> OpCase:
 def _pointwise(
     name: str,
     shapes: tuple[tuple[int, ...], ...],
-    files: float,
+    traffic: float,
     ours: Callable[..., Any],
     stock: Callable[..., Any],
 ) -> OpCase:
-    """A case of a formula of tensors of ``shapes``.
+    """Returns the case of a pointwise formula of tensors with these ``shapes``.
 
-    ``files``: memory traffic, in tensors of the first shape.
+    ``ours``, ``stock``: ptxgen's function and PyTorch's; ``traffic``: bytes moved, in multiples of
+    the first tensor's.
     """
 
     def make(torch: Any) -> Work:
         given = tuple(_random(torch, *shape) for shape in shapes)
         return Work(given, ours, lambda *x: stock(torch, *x))
 
-    nbytes = int(2 * math.prod(shapes[0]) * files)
+    nbytes = int(2 * math.prod(shapes[0]) * traffic)
     return OpCase(name, "x".join(map(str, shapes[0])), nbytes, make)
 
 
@@ -161,10 +166,10 @@ def pointwise_cases() -> list[OpCase]:
     def stock_biased(torch: Any, x: Any, bias: Any) -> Any:
         return torch.nn.functional.gelu(x + bias, approximate="tanh")
 
-    def turned(x: Any) -> Any:
+    def transposed(x: Any) -> Any:
         return layout.contiguous(x.t())
 
-    def apart(x: Any) -> Any:
+    def heads_first(x: Any) -> Any:
         return layout.contiguous(x.transpose(1, 2))
 
     case = _pointwise
@@ -173,9 +178,9 @@ def pointwise_cases() -> list[OpCase]:
         case("gelu", (large,), 2, f.gelu, lambda torch, x: torch.nn.functional.gelu(x)),
         case("bias + gelu_tanh", (large, large[1:]), 2, biased, stock_biased),
         *(case("add", (s, s), 3, f.add, lambda torch, x, y: x + y) for s in (large, small)),
-        case("contiguous, transposed", (square,), 2, turned, lambda _, x: x.t().contiguous()),
+        case("contiguous, transposed", (square,), 2, transposed, lambda _, x: x.t().contiguous()),
         case(
-            *("contiguous, heads", (heads,), 2, apart),
+            *("contiguous, heads", (heads,), 2, heads_first),
             lambda _, x: x.transpose(1, 2).contiguous(),
         ),
         case("rope", (heads, angles, angles), 2, layout.rope, _halves),
@@ -198,24 +203,26 @@ SIZES: Mapping[str, tuple[tuple[int, int], ...]] = {
     "topk 8": ((8192, 64),),
     "sample": ((64, 128256),),
 }
-"""Rows and columns of the cases of each row operation."""
+"""Pairs (rows, columns) of the cases of each row operation."""
 LABELS = {"sum of rows": "sum axis 1", "sum of columns": "sum axis 0"}
-"""Names in tables and files, where they differ from those of :data:`SIZES`."""
+"""Names in tables and files that differ from the keys of :data:`SIZES`."""
 
 
 def cases() -> list[OpCase]:
     """Returns all named cases, in the order of the table."""
     over_rows = [
-        _row(name, *size, LABELS.get(name, "")) for name, sizes in SIZES.items() for size in sizes
+        _row_case(name, *size, LABELS.get(name, ""))
+        for name, sizes in SIZES.items()
+        for size in sizes
     ]
     first = next(i for i, case in enumerate(over_rows) if case.name == "cumsum")
     return [
         *over_rows[:first],
-        *(_trained(norm, 8192, 4096) for norm in ("rms_norm", "layer_norm")),
-        *_indexed(128256, 4096, 8192),
+        *(_norm_step(norm, 8192, 4096) for norm in ("rms_norm", "layer_norm")),
+        *_embedding_cases(128256, 4096, 8192),
         *over_rows[first:],
         *(
-            _draws(m, n, top_k, top_p)
+            _sampling_case(m, n, top_k, top_p)
             for m, n in ((64, 128256), (32, 32000))
             for top_k, top_p in ((0, 1.0), (50, 0.9), (0, 0.9))
         ),
@@ -233,8 +240,8 @@ def select(patterns: Sequence[str], *, quick: bool = False) -> list[OpCase]:
 
 # -- the run --------------------------------------------------------------------------------
 def summary(found: Sequence[Timing]) -> list[str]:
-    """Returns lines for the targets: mean ratio to ``torch.compile``, worst ratio to the faster of
-    PyTorch's, and the worst share of the bandwidth limit of large cases.
+    """Returns lines of text for the targets: mean ratio to ``torch.compile``, worst ratio to the
+    faster of PyTorch's variants, and the smallest share of the bandwidth limit among large cases.
     """
     lines = []
     if compiled := [t for t in found if t.compiled_us is not None]:
@@ -255,7 +262,7 @@ def summary(found: Sequence[Timing]) -> list[str]:
 
 
 class Ops(OpArea):
-    """The run of ``ptxgen bench ops``: named cases.
+    """Benchmark ``ptxgen bench ops``: named cases.
 
     With ``--random`` :class:`ptxgen.bench.row_reductions.Rows` runs instead.
     """
@@ -296,7 +303,7 @@ class Ops(OpArea):
 
     def run(self) -> int:
         drawn = row_reductions.Rows(self.options)
-        earlier = self.options.rows and row_reductions.written(self.options.rows[0])
+        earlier = self.options.rows and row_reductions.has_random_rows(self.options.rows[0])
         return drawn.run() if earlier or self.options.random is not None else super().run()
 
     def cases(self) -> list[OpCase]:

@@ -1,4 +1,6 @@
-"""Other libraries' products, timed beside ours. A peer that is missing or fails is left out."""
+"""Other libraries' matrix products, timed against ptxgen's; one that is missing or fails is
+skipped.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,10 @@ from ptxgen.numerics.contract import DTYPES
 
 
 class Peer(NamedTuple):
-    """Another library's products.
+    """Another library's matrix product.
 
-    ``work`` makes the call that writes the product of a case to memory; None if there is none.
+    ``work(case, operands, out)`` returns the call that writes a case's product to ``out``; None if
+    the library has none.
     """
 
     name: str
@@ -24,7 +27,7 @@ class Peer(NamedTuple):
 
 
 def _torch() -> Peer:
-    """``torch.mm``: cuBLAS (f32 with TF32 off), not batch-invariant.
+    """Returns the peer ``torch.mm``: cuBLAS (f32 with TF32 off), not batch-invariant.
 
     Transposed operands are passed as views, which cuBLAS reads without a copy.
     """
@@ -37,7 +40,9 @@ def _torch() -> Peer:
 
 
 def _triton() -> Peer:
-    """A batch-invariant product in Triton: one tile size, one order, for every shape."""
+    """Returns the peer in Triton, batch-invariant: one tile size and summation order for every
+    shape.
+    """
     import triton
 
     from ptxgen.bench import triton_peer
@@ -49,7 +54,7 @@ def _triton() -> Peer:
 
 
 def _sgemm_bi() -> Peer:
-    """sgemm-bi, deterministic and batch-invariant: NN, NT and weight gradients, weights [K, N].
+    """Returns the peer sgemm-bi, batch-invariant: NN, NT and weight gradients of weights [K, N].
 
     Cases of tier "tc" use its tensor-core tier. Its weight gradients (TN) are added to an f32 array
     whatever the operands' dtype; rounding them to the result's dtype is not timed.
@@ -88,7 +93,7 @@ PEERS: dict[str, Callable[[], Peer]] = {"torch": _torch, "triton": _triton, "sge
 
 
 def discover(names: Iterable[str]) -> tuple[list[Peer], list[str]]:
-    """Returns the peers that can be used here, and why the others cannot.
+    """Returns the peers of ``names`` that are available here, and messages why others are not.
 
     Raises OptionError for an unknown name.
     """

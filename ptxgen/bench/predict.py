@@ -1,10 +1,11 @@
-"""``ptxgen bench predict``: accuracy of predicted times for kernel families taken in order.
+"""``ptxgen bench predict``: accuracy of predicted times of kernel families with ordered tables.
 
-Programs of recorded results are lowered again, which needs no GPU. For each step,
-:meth:`ptxgen.cost.tuning.Tuning.bounds` multiplies the constants of the step's family by known
-quantities; a program's time is the sum over its steps. The constants minimise the squares of
-``log(predicted / measured)``; families with few results stay near the constants of an unmeasured
-family (:data:`HOLD`). The reported accuracy is that on results held out of the fit.
+Routes of such tables are taken in table order, and their kernels have no constants of their own:
+:meth:`ptxgen.cost.tuning.Tuning.bounds` multiplies constants of the family by known quantities.
+Recorded results are lowered to programs again, which needs no GPU; a program's predicted time is
+the sum over its steps. The fit minimises the squares of ``log(predicted / measured)``; families
+with few results stay near the constants of an unmeasured family (:data:`HOLD`). The reported
+accuracy is that on results held out of the fit.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from ptxgen.runtime import get_device
 from ptxgen.ui import emit
 
 HOLD = 0.05
-"""Weight of ``log(constant / UNMEASURED) ** 2`` in the fit; a result's squared log error has 1."""
+"""Weight, in the fit, of the squared deviation ``log(constant / UNMEASURED) ** 2`` of a constant
+from its default; the squared log error of a result has weight 1.
+"""
 LEAST = 1e-3
 """Lower bound of a fitted constant."""
 REACHED = 0.9
@@ -49,10 +52,10 @@ measured copy divided by this share.
 
 @dataclass(frozen=True)
 class Part:
-    """A step of a program.
+    """One step of a program, as the fit reads it.
 
-    ``quantities``: factors of the constants of its ``family``. ``us``: the predicted time, if its
-    kernels have constants of their own; else 0.
+    ``quantities``: what the three constants of its ``family`` multiply. ``us``: the predicted time
+    if the step's kernels have constants of their own, which are not fitted; else 0.
     """
 
     family: str
@@ -60,7 +63,7 @@ class Part:
     us: float = 0.0
 
     def time(self, families: Mapping[str, Constants]) -> float:
-        """The predicted time of the step, µs."""
+        """Returns the predicted time of the step in µs, by the constants of ``families``."""
         if self.us:
             return self.us
         return sum(larger(families.get(self.family, UNMEASURED), self.quantities).values())
@@ -68,7 +71,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Point:
-    """A recorded result: the steps of its program, and the measured µs.
+    """A data point of the fit: the steps of a recorded result's program, and its measured µs.
 
     Results of one ``problem``, such as a forward pass and its gradient, are held out together.
     """
@@ -78,12 +81,12 @@ class Point:
     us: float
 
     def time(self, families: Mapping[str, Constants]) -> float:
-        """The predicted time of all steps, µs."""
+        """Returns the predicted time of all steps in µs, by the constants of ``families``."""
         return sum(part.time(families) for part in self.parts)
 
     @property
     def family(self) -> str:
-        """The family of the step with the longest time by the constants of UNMEASURED."""
+        """The family of the step with the longest time by the default constants UNMEASURED."""
         return max(self.parts, key=lambda part: part.time({})).family
 
 
@@ -110,7 +113,9 @@ def _embedding(b: Builder, record: Mapping[str, Any], backward: bool) -> None:
 
 
 def _operation(b: Builder, record: Mapping[str, Any]) -> None:
-    """Builds the program of a result of ``ptxgen bench ops``."""
+    """Records, with builder ``b``, the program that ran for a recorded result of ``ptxgen bench
+    ops``.
+    """
     name, *options = record["name"].split()
     shape = _sizes(record)
     if name.startswith("embedding"):
@@ -148,7 +153,7 @@ def _operation(b: Builder, record: Mapping[str, Any]) -> None:
 
 
 def _attention(b: Builder, record: Mapping[str, Any]) -> None:
-    """Builds the program of a result of ``ptxgen bench attention``."""
+    """Builds, with ``b``, the program of a recorded result of ``ptxgen bench attention``."""
     r, dtype = record, {"bf16": "bfloat16", "f16": "float16"}[record["dtype"]]
     seqs, page = r["sequences"], r["page"]
     q = b.input("q", (seqs, r["heads"], r["queries"], r["depth"]), dtype)
@@ -168,7 +173,9 @@ def _attention(b: Builder, record: Mapping[str, Any]) -> None:
 
 
 def program_of(record: Mapping[str, Any]) -> Program:
-    """Returns the program of a result of ``ptxgen bench ops`` or ``ptxgen bench attention``."""
+    """Returns the program of a recorded result of ``ptxgen bench ops`` or
+    ``ptxgen bench attention``.
+    """
     b = Builder(record.get("kind") or record["name"], device="cpu")
     make: Callable[..., None] = _attention if "kind" in record else _operation
     make(b, record)
@@ -176,7 +183,7 @@ def program_of(record: Mapping[str, Any]) -> Program:
 
 
 def point(record: Mapping[str, Any], tuning: Tuning) -> Point:
-    """Returns the point that a result contributes to the fit."""
+    """Returns the data point that a recorded result contributes to the fit."""
     program = program_of(record)
     parts = tuple(_part(step, tuning) for step in program.steps)
     names = ("sequences", "heads", "kv_heads", "keys", "depth")
@@ -192,7 +199,7 @@ def _part(step: Step, tuning: Tuning) -> Part:
 
 
 def _with_memory(tuning: Tuning, record: Mapping[str, Any]) -> Tuning:
-    """Returns ``tuning`` with the bandwidth, bytes/µs, of the GPU that a result was measured on."""
+    """Returns ``tuning`` with the memory bandwidth (bytes/µs) of the GPU of ``record``."""
     if record["gpu"] == tuning.gpu:
         return tuning
     memory = record["bandwidth_limit"] / 1e6 / REACHED
@@ -200,7 +207,7 @@ def _with_memory(tuning: Tuning, record: Mapping[str, Any]) -> Tuning:
 
 
 def points(files: Iterable[Path], tuning: Tuning) -> list[Point]:
-    """Reads the results of GPUs with as many SMs as the tuning's, as points of the fit.
+    """Reads recorded results as data points, those of GPUs with as many SMs as the tuning's.
 
     Raises PtxgenError for files without such rows.
     """
@@ -215,7 +222,7 @@ def points(files: Iterable[Path], tuning: Tuning) -> list[Point]:
 
 # -- the fit --------------------------------------------------------------------------------
 def fit(of: Sequence[Point]) -> dict[str, Constants]:
-    """Fits the constants of all families in ``of``; returns them by family."""
+    """Fits the constants of all families in the points ``of``; returns them by family."""
     from scipy.optimize import least_squares
 
     names = sorted({p.family for each in of for p in each.parts if not p.us})
@@ -246,8 +253,8 @@ def fit(of: Sequence[Point]) -> dict[str, Constants]:
 
 
 def held_out(of: Sequence[Point]) -> list[tuple[Point, float]]:
-    """Returns predicted over measured time of each point, by constants that were fitted without
-    the point's problem.
+    """Cross-validates the fit: returns each point with its ratio predicted / measured time,
+    predicted by constants that were fitted without the point's problem.
     """
     problems = {name: i for i, name in enumerate(dict.fromkeys(p.problem for p in of))}
     found = []
@@ -260,7 +267,7 @@ def held_out(of: Sequence[Point]) -> list[tuple[Point, float]]:
 
 @dataclass(frozen=True)
 class Quality:
-    """Predicted over measured times of a family: number of results, geometric mean, P10, P90."""
+    """Statistics of predicted / measured time: number of results, geometric mean, P10 and P90."""
 
     family: str
     results: int
@@ -270,7 +277,11 @@ class Quality:
 
 
 def qualities(found: Iterable[tuple[Point, float]]) -> list[Quality]:
-    """Returns the quality of each family, by the family of the longest step, and of all."""
+    """Returns statistics of predicted / measured time for each family of kernels, and for all
+    points.
+
+    ``found``: pairs of a point and its ratio; a point belongs to the family of its longest step.
+    """
     ratios: dict[str, list[float]] = {}
     for each, ratio in found:
         ratios.setdefault(each.family, []).append(ratio)
@@ -284,7 +295,7 @@ def qualities(found: Iterable[tuple[Point, float]]) -> list[Quality]:
 
 # -- the command ----------------------------------------------------------------------------
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
+    """Runs ``ptxgen bench predict`` with the arguments ``argv``; returns its exit status."""
     return arguments.run(_parser(), _work, argv)
 
 
@@ -293,8 +304,8 @@ def _work(options: argparse.Namespace) -> int:
     of = points(options.rows, tuning)
     if not of:
         raise PtxgenError(f"no result is of a GPU with {tuning.sms} SMs, as {tuning.gpu} has")
-    asked = ("family", "family"), ("results", "results"), ("predicted / measured", "mean:.2f")
-    emit(columns(qualities(held_out(of)), [*asked, ("P10", "p10:.2f"), ("P90", "p90:.2f")]))
+    shown = ("family", "family"), ("results", "results"), ("predicted / measured", "mean:.2f")
+    emit(columns(qualities(held_out(of)), [*shown, ("P10", "p10:.2f"), ("P90", "p90:.2f")]))
     if options.write:
         families = {**tuning.families, **fit(of)}
         write(replace(tuning, families=families), options.tuning)

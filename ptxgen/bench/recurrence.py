@@ -1,4 +1,4 @@
-"""``ptxgen bench recurrence``: recurrences of random sizes, beside loops over tokens in PyTorch.
+"""``ptxgen bench recurrence``: recurrences of random sizes, against loops over tokens in PyTorch.
 
 Each entry of :data:`OPERATIONS` draws cases of one operation.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from ptxgen import arguments
 from ptxgen.bench import draw, results
-from ptxgen.bench.opcase import OpArea, OpCase, Timing, Work, matching, trained
+from ptxgen.bench.opcase import OpArea, OpCase, Timing, Work, matching, with_gradients
 from ptxgen.bench.runner import QUICK, add_list
 from ptxgen.ui import emit
 
@@ -22,18 +22,20 @@ STATES = 16
 
 
 def tokens(random: Random, batch: int, least: int = 256, most: int = 4096) -> int:
-    """Draws the number of tokens in a sequence, at most 16384 in the batch."""
+    """Draws the number of tokens of a sequence, log-uniform in ``least`` .. ``most``, so that
+    ``batch`` sequences have at most 16384.
+    """
     return min(draw.integer(random, least, most), 16384 // batch)
 
 
 def channels(random: Random) -> int:
-    """Draws a number of channels, a multiple of 128 in 768 .. 5120."""
+    """Draws a number of channels, a multiple of 128, log-uniform in 768 .. 5120."""
     return 128 * draw.integer(random, 6, 40)
 
 
 # -- PyTorch's side -------------------------------------------------------------------------
 def scanned(torch: Any, x: Any, delta: Any, a: Any, b: Any, c: Any, d: Any, z: Any, h: Any) -> Any:
-    """A selective scan token by token, with all decays computed first, as in ``transformers``."""
+    """Computes a selective scan token by token, with all decays first, as ``transformers`` does."""
     f = torch.nn.functional
     steps = f.softplus(delta.float())
     decays = torch.exp(steps[..., None] * a)
@@ -47,7 +49,7 @@ def scanned(torch: Any, x: Any, delta: Any, a: Any, b: Any, c: Any, d: Any, z: A
 
 
 def recurred(torch: Any, a: Any, b: Any) -> Any:
-    """A linear recurrence ``h = a * h + b``, token by token."""
+    """Computes the linear recurrence ``h = a * h + b`` token by token."""
     h, ys = torch.zeros_like(a[:, 0], dtype=torch.float32), []
     for t in range(a.shape[1]):
         h = a[:, t].float() * h + b[:, t].float()
@@ -77,7 +79,7 @@ def _selective(random: Random, *, decode: bool = False, backward: bool = False) 
 
         stock = partial(scanned, torch)
         if backward:
-            return trained(torch, drawn(batch, length, width), given, ours, stock)
+            return with_gradients(torch, drawn(batch, length, width), given, ours, stock)
         return Work(given, ours, stock, compiled=False)
 
     name = f"selective_scan{' + backward' if backward else ' decode' if decode else ''}"
@@ -98,7 +100,7 @@ def _linear(random: Random, *, backward: bool = False) -> OpCase:
         b, dy = (torch.randn(shape, device="cuda") for _ in range(2))
         stock = partial(recurred, torch)
         if backward:
-            return trained(torch, dy, (a, b), ptxgen.torch.linear_recurrence, stock)
+            return with_gradients(torch, dy, (a, b), ptxgen.torch.linear_recurrence, stock)
         return Work((a, b), ptxgen.linear_recurrence, stock, compiled=False)
 
     name = f"linear_recurrence{' + backward' if backward else ''}"
@@ -113,7 +115,7 @@ OPERATIONS: Mapping[str, Callable[[Random], OpCase]] = {
     "linear_recurrence": _linear,
     "linear_recurrence + backward": partial(_linear, backward=True),
 }
-"""Functions that draw a case of each operation."""
+"""Functions that draw a case, by operation."""
 
 
 def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCase]:
@@ -130,7 +132,7 @@ def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCas
 
 
 class Recurrence(OpArea):
-    """The run of ``ptxgen bench recurrence``: random cases of :data:`OPERATIONS`."""
+    """Benchmark ``ptxgen bench recurrence``: random cases of :data:`OPERATIONS`."""
 
     name = "recurrence"
     about = (

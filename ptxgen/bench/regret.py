@@ -1,8 +1,8 @@
-"""Regret: the time of the kernel that the dispatcher chose over that of the best of its table.
+"""Regret: the chosen kernel's time over that of the fastest kernel of its route table.
 
-The minimum of thirty noisy times is biased low. So the best kernel is found first, and it and the
-chosen one are then timed again, in turns: the quotient of these medians is the regret. It is 1
-where the chosen kernel is the best, and about 1, on either side, where another is as fast.
+The minimum of thirty noisy times is biased low. So the fastest kernel is found first; then it and
+the chosen one are timed again, alternately, and the quotient of these medians is the regret. It is
+1 where the chosen kernel is the fastest, and about 1, above or below, where another is as fast.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from ptxgen.spec import Key
 from ptxgen.tiles import TABLES
 
 NEAR = 1.15
-"""Ratio to the fastest first time within which a kernel is timed again as a possible best."""
+"""Multiple of the fastest kernel's time up to which a kernel is timed again as a candidate."""
 
 
 def serving(case: Case, align: tuple[int, int]) -> dict[str, tuple[str, ...]]:
-    """Returns the routes that are correct for ``case``: the names of their kernels, by the name
-    that forces the route.
-    """
+    """Returns the routes that are correct for ``case``: kernel names by the route's name."""
     arch, sms, _ = measure.target()
     twins = _kernels(case.table, case.dtype)
     return dict(twins[name] for name in admissible(case, align, arch, sms))
@@ -33,7 +31,9 @@ def serving(case: Case, align: tuple[int, int]) -> dict[str, tuple[str, ...]]:
 
 @cache
 def _kernels(key: Key, dtype: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Returns, by the name of each route of a table, its name and kernels for ``dtype``."""
+    """Returns, for each route of table ``key`` by its name, the name and the kernel names of the
+    route's version for ``dtype``.
+    """
     pairs = [(route, route.of(dtype)) for route in TABLES[key].routes]
     return {r.name: (twin.name, tuple(k.name for k in twin.kernels)) for r, twin in pairs}
 
@@ -41,11 +41,11 @@ def _kernels(key: Key, dtype: str) -> dict[str, tuple[str, tuple[str, ...]]]:
 def best_of(
     chosen: str, times: Mapping[str, float], timed: Callable[[Sequence[str]], Sequence[float]]
 ) -> Best:
-    """Returns the best kernel and the regret of ``chosen``.
+    """Returns the fastest kernel and the regret of ``chosen``.
 
-    ``times``: a first time of every kernel, ``chosen`` included. ``timed`` times kernels in turns.
-    The best is the fastest of the kernels within :data:`NEAR` and the chosen one, timed together.
-    The reported times are another set, which had no part in the selection.
+    ``times``: a first time of every kernel, ``chosen`` included. ``timed`` times kernels
+    alternately. Candidates are the kernels within :data:`NEAR` and the chosen one, timed together.
+    The reported times are measured anew, so that the selection does not bias them.
     """
     limit = NEAR * min(times.values())
     near = [name for name, us in times.items() if us <= limit or name == chosen]
@@ -56,14 +56,19 @@ def best_of(
     return Best(best, second[best], second[chosen] / second[best])
 
 
-def best_in_turns(
+def time_best(
     timer: measure.Timer,
     effort: tuple[float, int, int],
     work: Mapping[str, measure.Work],
     chosen: str,
     times: Mapping[str, float],
 ) -> Best:
-    """Returns :func:`best_of` on the current GPU; ``work`` has the call of each kernel."""
+    """Times kernels on the current GPU; returns the fastest and the regret of ``chosen``, by
+    :func:`best_of`.
+
+    ``effort``: ms of timing for a call, minimum and maximum repetitions; ``work``: the call of each
+    kernel by name; ``times``: a first time of each kernel, µs.
+    """
     count = measure.repetitions(times[chosen], *effort)
 
     def timed(names: Sequence[str]) -> list[float]:
@@ -73,7 +78,7 @@ def best_in_turns(
     return best_of(chosen, times, timed)
 
 
-def judged(
+def measure_regret(
     meter: GpuMeter,
     timer: measure.Timer,
     effort: tuple[float, int, int],
@@ -81,10 +86,13 @@ def judged(
     operands: measure.Operands,
     out: Any,
 ) -> tuple[Best | None, dict[str, str]]:
-    """Returns the best kernel of a case on the current GPU (None if the chosen kernel is wrong),
-    and why others are wrong.
+    """Times all kernels that are correct for ``case`` on the current GPU; returns the fastest one
+    with the regret of the chosen one, and the errors of wrong kernels by name.
 
-    Kernels are compared with the bits of the chosen one, whose result ``out`` was checked before.
+    A kernel is wrong if its bits differ from the chosen one's; the result is None if that one is
+    wrong. ``meter`` checks bits and takes first times; ``timer`` times the fastest with ``effort``
+    (ms for a call, minimum and maximum repetitions). ``operands``, ``out``: arrays of these timed
+    calls.
     """
     a, b = (measure.alignment(t) for t in operands.stored(case.layout))
     kernels = serving(case, (a, b))
@@ -93,5 +101,5 @@ def judged(
     if chosen not in times:
         return None, wrong
     work = {name: measure.ours(case, operands, out, name) for name in times}
-    best = best_in_turns(timer, effort, work, chosen, times)
+    best = time_best(timer, effort, work, chosen, times)
     return Best(" + ".join(kernels[best.kernel]), best.us, best.regret), wrong

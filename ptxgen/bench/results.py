@@ -18,7 +18,7 @@ from ptxgen.errors import PtxgenError
 from ptxgen.ui import paint, table
 
 GATE = "torch"
-"""The gating peer: the targets of the groups are ratios to its time."""
+"""Name of the peer to whose time the targets refer."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,16 @@ class Sample:
         return cls(median, q1, q3, len(times))
 
     def as_ours(self) -> dict[str, Any]:
-        """Returns the fields of a row that hold our times: ``ours_us``, quartiles and count."""
+        """Returns the row fields for ptxgen's times: ``ours_us``, quartiles and count."""
         names = ("ours_us", "ours_q1_us", "ours_q3_us", "ours_count")
         return dict(zip(names, astuple(self), strict=True))
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Peak rates of a GPU: bytes/s of device memory, FLOP/s of a tier; and their source."""
+    """Peak rates of a GPU: memory bytes/s, FLOP/s of a tier ("simt", FMA units, or "tc", tensor
+    cores); and the source of both.
+    """
 
     bandwidth: float
     flops: float
@@ -62,7 +64,7 @@ LIMITS = {
         4.3e12, 989e12, "bytes measured on an H200 SXM, flops of its datasheet"
     ),
 }
-"""Limits by GPU name and tier. Other GPUs are measured at the start of a run."""
+"""Peak rates by GPU name and tier; other GPUs are measured at the start of a run."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,14 @@ class Floor:
 
 
 def floor(case: Case, limits: Limits) -> Floor:
-    """Returns the roofline of a case: the larger of bytes / bandwidth and FLOPs / peak."""
+    """Returns the roofline time of a case: the larger of bytes / bandwidth and FLOPs / peak."""
     memory, compute = case.bytes / limits.bandwidth, case.flops / limits.flops
     return Floor(1e6 * max(memory, compute), "memory" if memory >= compute else "compute")
 
 
 @dataclass(frozen=True)
 class Environment:
-    """GPU, driver, versions, clocks and limits of a run; part of every record."""
+    """GPU, driver, versions, clocks and peak rates of a run; part of every record."""
 
     date: str  # UTC, ISO 8601
     commit: str
@@ -101,7 +103,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Best:
-    """The fastest kernel that serves a case, beside the chosen one (:mod:`ptxgen.bench.regret`)."""
+    """The fastest kernel of a case, and the chosen kernel's regret (:mod:`ptxgen.bench.regret`)."""
 
     kernel: str
     us: float
@@ -110,7 +112,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Row:
-    """Times of our call and of one peer on one case."""
+    """Times of ptxgen and of one peer on one case, with derived rates."""
 
     group: str
     op: str
@@ -145,7 +147,7 @@ class Row:
 
     @property
     def shape(self) -> str:
-        """Text of the sizes, MxKxN, by which cases are named."""
+        """Sizes of the case as text, MxKxN."""
         return f"{self.m}x{self.k}x{self.n}"
 
 
@@ -159,7 +161,12 @@ def row(
     checked: int,
     best: Best | None = None,
 ) -> Row:
-    """Returns the row of ``case``; ``peer`` is the peer's name and version."""
+    """Returns the row of ``case``, with ratios and rates computed.
+
+    ``kernel``: name of the kernel that ran; ``ours``, ``theirs``: times of ptxgen and of the peer;
+    ``peer``: its name and version; ``limits``: the GPU's peak rates; ``checked``: number of outputs
+    whose bits were compared; ``best``: the fastest kernel, if all were timed.
+    """
     least = floor(case, limits)
     fields: tuple[Any, ...] = (
         *(case.group, case.op, case.dtype, case.tier, case.layout, *astuple(case.shape), kernel),
@@ -174,7 +181,7 @@ def row(
 # -- summaries --------------------------------------------------------------------
 @dataclass(frozen=True)
 class Summary:
-    """Statistics of a group's ratios to one peer, and their targets."""
+    """Statistics of peer time / ptxgen time over a group, for one peer, and the group's targets."""
 
     group: str
     peer: str
@@ -186,11 +193,11 @@ class Summary:
     geomean_target: float | None
     each_target: float | None
     short: int
-    """Cases below ``each_target``."""
+    """Number of cases below ``each_target``."""
 
     @property
     def ok(self) -> bool | None:
-        """Whether both targets are met; None where there are none."""
+        """Whether all targets are met; None if there are none."""
         if self.geomean_target is None and self.each_target is None:
             return None
         return not self.short and (
@@ -199,21 +206,21 @@ class Summary:
 
     @property
     def verdict(self) -> str | None:
-        """The value of :attr:`ok` in words, with the number of cases below the target."""
+        """The value of :attr:`ok` in words, with the number of cases below their target."""
         if self.short:
             return f"short, {self.short} of {self.cases} below"
         return {True: "ok", False: "short", None: None}[self.ok]
 
 
 def geomean(values: Iterable[float]) -> float:
-    """Returns the geometric mean of positive numbers."""
+    """Returns the geometric mean of positive values."""
     return math.exp(statistics.fmean(math.log(v) for v in values))
 
 
 def summarise(rows: Iterable[Row], *, by_layout: bool = False) -> list[Summary]:
     """Returns a summary for each peer and group (and layout), in the order of the rows.
 
-    Only the gating peer has targets for groups, and only over all layouts together. The peers of
+    Only peer :data:`GATE` has targets for groups, and only over all layouts together. The peers of
     :data:`cases.INVARIANT` have a target over all cases, if ``rows`` have all groups.
     """
     rows = list(rows)
@@ -231,8 +238,8 @@ def summarise(rows: Iterable[Row], *, by_layout: bool = False) -> list[Summary]:
 
 def _summary(peer: str, group: str, layout: str, rows: list[Row]) -> Summary:
     gated = peer == GATE and layout == "all"
-    asked = target(group, rows[0].dtype, rows[0].tier) if gated else None
-    targets = (asked.geomean, asked.each) if asked else (None, None)
+    group_targets = target(group, rows[0].dtype, rows[0].tier) if gated else None
+    targets = (group_targets.geomean, group_targets.each) if group_targets else (None, None)
     return summary(rows, (group, peer, layout), targets)
 
 
@@ -242,10 +249,10 @@ def summary(
     targets: tuple[float | None, float | None],
     at: str = "layout",
 ) -> Summary:
-    """Returns the summary of ``rows``, whose group, peer and layout are ``names``.
+    """Returns the statistics of peer time / ptxgen time over ``rows``.
 
-    ``targets``: least geometric mean, and least single ratio. ``at``: the field that names the
-    worst case, besides its shape.
+    ``names``: group, peer and layout of the rows. ``targets``: minimum geometric mean, and minimum
+    single ratio (None: no target). ``at``: the field that names the worst case, besides its shape.
     """
     least = min(rows, key=lambda r: r.ratio)
     mean, each = targets
@@ -270,10 +277,10 @@ def heading(environment: Environment) -> str:
 
 
 def case_table(rows: Sequence[Row]) -> str:
-    """Returns a table with a line for each case: our time, each peer's time and ratio, the rate,
-    and the share of the roofline limit.
+    """Returns a table with a line for each case: ptxgen's time, each peer's time and ratio, the
+    rate, and the share of the roofline limit.
 
-    If every kernel was timed, it also has the regret and the best kernel.
+    If every kernel was timed, it also has the regret and the fastest kernel.
     """
     judged = any(r.regret is not None for r in rows)
     peers = list(dict.fromkeys(r.peer for r in rows))
@@ -302,9 +309,9 @@ def case_table(rows: Sequence[Row]) -> str:
 
 
 def quotient(a: str, b: str | float) -> property:
-    """Returns a property, the quotient of field ``a`` and ``b`` (a field or a number).
+    """Returns a property that divides attribute ``a`` by ``b``, an attribute name or a number.
 
-    The property is None where a field is None or 0.
+    The property is None where an attribute is None or 0.
     """
 
     def value(row: Any) -> float | None:
@@ -315,19 +322,19 @@ def quotient(a: str, b: str | float) -> property:
 
 
 Columns = Sequence[tuple[str, str]]
-"""Columns of a table: pairs of a heading and the attribute of rows below it; a format may follow
-the attribute after a colon, such as "ours_us:.1f".
+"""Columns of a table: pairs of a heading and a row attribute, after which a format may follow a
+colon ("ours_us:.1f").
 """
 
 
-def columns(rows: Iterable[object], asked: Columns) -> str:
-    """Returns a table with a line for each row; None is shown as a dash."""
-    cells = [(attrgetter(cell.partition(":")[0]), cell.partition(":")[2]) for _, cell in asked]
+def columns(rows: Iterable[object], shown: Columns) -> str:
+    """Returns a table of the columns ``shown`` with a line for each row; None prints as a dash."""
+    cells = [(attrgetter(cell.partition(":")[0]), cell.partition(":")[2]) for _, cell in shown]
     lines = []
     for row in rows:
         values = ((get(row), how) for get, how in cells)
         lines.append([None if value is None else format(value, how) for value, how in values])
-    return table(lines, [heading for heading, _ in asked])
+    return table(lines, [heading for heading, _ in shown])
 
 
 def summary_table(summaries: Sequence[Summary]) -> str:
@@ -364,15 +371,15 @@ def write_records(path: Path, found: Iterable[Mapping[str, Any]]) -> None:
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
-def keep(options: Namespace, found: Sequence[Mapping[str, Any]]) -> None:
-    """Stores records in ``options.records`` for ``--json``, and writes the file of ``--save``."""
+def store(options: Namespace, found: Sequence[Mapping[str, Any]]) -> None:
+    """Puts records into ``options.records`` for ``--json``, and writes the file of ``--save``."""
     options.records = [json_row(record) for record in found]
     if options.save:
         write_records(options.save, found)
 
 
 def json_row(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a record with None in place of NaN (not timed)."""
+    """Returns a copy of a record with None in place of NaN (not timed)."""
     return {name: None if value != value else value for name, value in record.items()}
 
 
@@ -386,7 +393,9 @@ def read_json(path: Path) -> tuple[list[Row], Environment]:
 
 @contextmanager
 def reading(path: Path, command: str) -> Iterator[None]:
-    """Raises PtxgenError for a file that is missing or has no rows of ``ptxgen bench command``."""
+    """Context in which errors of reading ``path``, a file of ``ptxgen bench command``, become
+    PtxgenError.
+    """
     try:
         yield
     except FileNotFoundError as error:
@@ -401,13 +410,13 @@ def reading(path: Path, command: str) -> Iterator[None]:
 _Record = TypeVar("_Record")
 
 
-def only(kind: type[_Record], record: Mapping[str, Any]) -> _Record:
-    """Returns an instance of dataclass ``kind`` with its fields from a flat record.
+def from_record(kind: type[_Record], record: Mapping[str, Any]) -> _Record:
+    """Returns an instance of dataclass ``kind`` from a flat record; other keys are ignored.
 
     Raises LookupError if a field without a default is missing.
     """
-    asked = (f.name for f in fields(kind) if f.name in record or f.default is MISSING)  # type: ignore[arg-type]
-    return kind(**{name: record[name] for name in asked})
+    names = (f.name for f in fields(kind) if f.name in record or f.default is MISSING)  # type: ignore[arg-type]
+    return kind(**{name: record[name] for name in names})
 
 
 def read_rows(
@@ -419,5 +428,5 @@ def read_rows(
     """
     with reading(path, command):
         found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-        rows = [only(kind, {**older, **record}) for record in found]
-        return rows, only(Environment, found[0])
+        rows = [from_record(kind, {**older, **record}) for record in found]
+        return rows, from_record(Environment, found[0])

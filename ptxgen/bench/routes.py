@@ -1,4 +1,7 @@
-"""``ptxgen bench routes``: which kernel serves which part of the (M, N) plane. Needs no GPU."""
+"""``ptxgen bench routes``: maps which kernel serves which part of the (M, N) plane.
+
+It needs no GPU.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,11 @@ def route_map(
     largest: int = 1 << 14,
     cells: int = CELLS,
 ) -> RouteMap:
-    """Returns the dispatcher's choices on a logarithmic grid of M and N up to ``largest``.
+    """Returns the route that the dispatcher chooses at each point of a logarithmic grid of M and N.
 
-    ``k``: the operation's own K. ``align``: byte alignment of both operands, the same for all M
-    and N, so that the map shows the influence of size and not of divisibility. Raises OptionError.
+    ``k``: the operation's K. ``align``: byte alignment of both operands, the same for all M and N,
+    so that the map shows the influence of size and not of divisibility. M and N go up to
+    ``largest``. Raises OptionError.
     """
     if op not in OPERATIONS or layout not in OPERATIONS[op].products:
         known = "; ".join(f"{o}: {', '.join(OPERATIONS[o].products)}" for o in OPERATIONS)
@@ -63,7 +67,7 @@ def route_map(
 
     owner = [[route(m, n) for m in sizes] for n in sizes]
     present = sorted({index for line in owner for index in line})
-    place = {route: index for index, route in enumerate(present)}
+    position = {route: index for index, route in enumerate(present)}
     names = tuple(" + ".join(kernel.name for kernel in table[r].kernels) for r in present)
     return RouteMap(
         title=f"Which kernel serves {op} ({layout}) at K = {k}",
@@ -72,14 +76,16 @@ def route_map(
         routes=names,
         labels=_labels([table[r] for r in present]),
         reasons=tuple(table[r].reason for r in present),
-        owner=[[place[index] for index in line] for line in owner],
+        owner=[[position[index] for index in line] for line in owner],
         edges=edges,
         centres=centres,
     )
 
 
 def _labels(routes: Sequence[Route]) -> tuple[str, ...]:
-    """Returns short names of routes, the tile and the split of K; equal names get numbers."""
+    """Returns a short label for each route: its tile and its split of K, and a number if another
+    has these, too.
+    """
     short = [_label(route.main) for route in routes]
     return tuple(
         text if short.count(text) == 1 else f"{text} ({short[: i + 1].count(text)})"
@@ -104,7 +110,7 @@ def _label(kernel: KernelSpec) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
+    """Runs ``ptxgen bench routes`` with the arguments ``argv``; returns its exit status."""
     return arguments.run(_parser(), _work, argv)
 
 
@@ -150,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def text_map(found: RouteMap) -> str:
-    """Returns the map as text, a letter a route: M to the right, N upwards, every other row."""
+    """Returns the map as text, a letter a route: M to the right, N upwards, every second row."""
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     lines = [found.title, found.subtitle, ""]
     for n, line in reversed(list(zip(found.centres, found.owner, strict=True))[::2]):

@@ -1,12 +1,12 @@
-"""Row operations on random problems (``ptxgen bench ops --random``), which no kernel is tuned for.
+"""Random problems of row operations (``ptxgen bench ops --random``); no kernel was tuned for them.
 
 An operation of :data:`OPERATIONS` is drawn, then columns: one of :data:`COLUMNS`, or, one time in
 fourteen, log-uniform in 64 .. 200000; then rows, log-uniform in 1 .. 2^27 / columns. One time in
 eight the rows are strided (8 elements of padding), one time in eight they are misaligned (the array
-begins one element behind a 16-byte boundary).
+begins one element after a 16-byte boundary).
 
 Regret is defined as for products (:mod:`ptxgen.bench.regret`): the chosen kernel's time over that
-of the best kernel that is correct for the problem. All kernels must return the same bits.
+of the fastest kernel that is correct for the problem. All kernels must return the same bits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import ptxgen
 from ptxgen.bench import bands, draw, measure, opcase, results
 from ptxgen.bench.measure import Work
-from ptxgen.bench.regret import best_in_turns
+from ptxgen.bench.regret import time_best
 from ptxgen.bench.runner import Area, Timed
 from ptxgen.bench.tune import timings
 from ptxgen.errors import OptionError
@@ -36,20 +36,20 @@ from ptxgen.ui import emit, plural
 
 COLUMNS = (128, 256, 512, 768, 1024, 2048, 2880, 3072, 4096, 5120, 7168, 8192, 14336)
 ELEMENTS = 1 << 27
-"""Most elements (rows x columns) of a problem."""
+"""Maximum elements (rows x columns) of a problem."""
 DENSE, APART, OFF = "dense", "apart", "off 16 bytes"
-"""Memory layouts of the rows: contiguous, strided by 8 elements more, or not 16-byte aligned."""
+"""Memory layouts of the rows: contiguous, padded by 8 elements, or not 16-byte aligned."""
 VOCABULARY = 1 << 16
-"""Most rows of an embedding's weight."""
+"""Maximum rows of an embedding's weight."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation over rows of x.
+    """An operation over the rows of a matrix x.
 
-    ``ours``: the library operation; ``given``: its arguments besides arrays. ``stock``: PyTorch's
-    function, which takes torch and the arrays. ``vectors``: number of further arguments of one
-    element a column. ``files``: memory traffic, in matrices of x's size. ``least``: least number of
+    ``ours``: name of the library operation; ``given``: its arguments besides arrays. ``stock``:
+    PyTorch's function, which takes torch and the arrays. ``vectors``: number of further arguments
+    with one element a column. ``traffic``: bytes moved, in multiples of x's. ``least``: minimum
     columns.
     """
 
@@ -57,7 +57,7 @@ class Operation:
     stock: Callable[..., Any]
     given: Mapping[str, Any]
     vectors: int = 0
-    files: int = 2
+    traffic: int = 2
     least: int = 1
 
 
@@ -73,24 +73,24 @@ def _normed(name: str, *eps: float) -> Callable[..., Any]:
 
 
 def _topk(k: int) -> Operation:
-    return Operation("topk", _stock("topk", k), {"k": k}, files=1, least=k)
+    return Operation("topk", _stock("topk", k), {"k": k}, traffic=1, least=k)
 
 
 OPERATIONS: Mapping[str, Operation] = {
     "softmax": Operation("softmax", _stock("softmax", -1), {}),
     "log_softmax": Operation("log_softmax", _stock("log_softmax", -1), {}),
-    "logsumexp": Operation("logsumexp", _stock("logsumexp", -1), {}, files=1),
+    "logsumexp": Operation("logsumexp", _stock("logsumexp", -1), {}, traffic=1),
     "rms_norm": Operation("rms_norm", _normed("rms_norm", 1e-6), {}, vectors=1),
     "layer_norm": Operation("layer_norm", _normed("layer_norm"), {}, vectors=2),
     "cross_entropy": Operation(
         "cross_entropy",
         lambda torch, x, target: torch.nn.functional.cross_entropy(x.float(), target),
         {},
-        files=1,
+        traffic=1,
     ),
-    "sum of rows": Operation("sum", _stock("sum", 1), {"axis": 1}, files=1),
-    "sum of columns": Operation("sum", _stock("sum", 0), {"axis": 0}, files=1),
-    "argmax": Operation("argmax", _stock("argmax", -1), {"axis": -1}, files=1),
+    "sum of rows": Operation("sum", _stock("sum", 1), {"axis": 1}, traffic=1),
+    "sum of columns": Operation("sum", _stock("sum", 0), {"axis": 0}, traffic=1),
+    "argmax": Operation("argmax", _stock("argmax", -1), {"axis": -1}, traffic=1),
     "cumsum": Operation("cumsum", _stock("cumsum", -1), {}),
     "embedding": Operation(
         "embedding", lambda torch, w, i: torch.nn.functional.embedding(i, w), {}
@@ -98,24 +98,26 @@ OPERATIONS: Mapping[str, Operation] = {
     "topk 50": _topk(50),
     "topk 1024": _topk(1024),
 }
-"""Operations of random problems, equally likely; a ``topk`` of more than the columns is redrawn."""
+"""Operations of random problems, equally likely; ``topk`` with k above the columns is redrawn."""
 NAMED: Mapping[str, Operation] = {
     **OPERATIONS,
-    "sum of all": Operation("sum", lambda torch, x: x.sum(), {}, files=1),
+    "sum of all": Operation("sum", lambda torch, x: x.sum(), {}, traffic=1),
     "topk 8": _topk(8),
-    "sample": Operation("sample", lambda torch, x: x.argmax(-1), {}, files=1),
+    "sample": Operation("sample", lambda torch, x: x.argmax(-1), {}, traffic=1),
 }
-"""All row operations: :data:`OPERATIONS`, and others that :mod:`ptxgen.bench.ops` times."""
+"""All row operations, by name: those of random problems, and others that :mod:`ptxgen.bench.ops`
+times.
+"""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem: an operation on ``rows`` of ``cols`` elements; ``lies``: their memory layout."""
+    """An operation on ``rows`` of ``cols`` elements; ``layout``: memory layout of the rows."""
 
     name: str
     rows: int
     cols: int
-    lies: str
+    layout: str
 
     @property
     def operation(self) -> Operation:
@@ -125,10 +127,10 @@ class Case:
     @property
     def nbytes(self) -> int:
         """Bytes that are read and written in bf16, each element once."""
-        return 2 * self.rows * self.cols * self.operation.files
+        return 2 * self.rows * self.cols * self.operation.traffic
 
     def __str__(self) -> str:
-        return f"{self.name} {self.rows}x{self.cols}, {self.lies}"
+        return f"{self.name} {self.rows}x{self.cols}, {self.layout}"
 
 
 def cases(count: int, seed: int) -> list[Case]:
@@ -145,14 +147,14 @@ def _drawn(random: Random) -> Iterator[Case]:
         other = draw.integer(random, 64, 200000)
         cols = COLUMNS[at] if at < len(COLUMNS) else other
         rows = draw.integer(random, 1, ELEMENTS // cols)
-        lies = (APART, OFF, *[DENSE] * 6)[int(random.random() * 8)]
+        layout = (APART, OFF, *[DENSE] * 6)[int(random.random() * 8)]
         if cols >= OPERATIONS[name].least:
-            yield Case(name, rows, cols, lies)
+            yield Case(name, rows, cols, layout)
 
 
 # -- what is timed ----------------------------------------------------------------------------
 class Operands:
-    """The arrays of a case in bf16 (``seed`` None: memory alone), and the calls that take them."""
+    """bf16 arrays of a case, random (uninitialised without ``seed``), and the calls on them."""
 
     def __init__(self, torch: Any, case: Case, seed: int | None, device: str = "cuda") -> None:
         self._torch, self.case = torch, case
@@ -164,7 +166,7 @@ class Operands:
 
         rows, cols, of = case.rows, case.cols, case.operation
         count = min(VOCABULARY, ELEMENTS // cols) if of.ours == "embedding" else rows
-        pitch, begin = cols + 8 * (case.lies == APART), int(case.lies == OFF)
+        pitch, begin = cols + 8 * (case.layout == APART), int(case.layout == OFF)
         x = made(begin + count * pitch)[begin:].view(count, pitch)[:, :cols]
         more = [made(cols) for _ in range(of.vectors)]
         if most := {"embedding": count, "cross_entropy": cols}.get(of.ours):
@@ -173,7 +175,7 @@ class Operands:
         self.arrays = (x, *more)
 
     def work(self, compiled: bool = True) -> opcase.Work:
-        """Returns our function and PyTorch's; ``compiled``: whether to time ``torch.compile``."""
+        """Returns ptxgen's function and PyTorch's; ``compiled``: times ``torch.compile``, too."""
         of, torch = self.case.operation, self._torch
         return opcase.Work(
             *(self.arrays, partial(getattr(ptxgen, of.ours), **of.given)),
@@ -183,13 +185,13 @@ class Operands:
         )
 
     def ours(self, kernel: str | None = None) -> Work:
-        """Returns our call; ``kernel`` forces a route."""
+        """Returns ptxgen's call, with the route named ``kernel`` if given."""
         forced = {} if kernel is None else {"kernel": kernel}
         return partial(self.work().ours, *self.arrays, **forced)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """The steps of the program that our call is lowered to."""
+        """The steps of the program that ptxgen's call is lowered to."""
         op = LIBRARY[self.case.operation.ours]
         names = (p.name for p in op.parameters)
         given = dict(zip(names, self.arrays, strict=False)) | dict(self.case.operation.given)
@@ -197,11 +199,14 @@ class Operands:
 
     @property
     def step(self) -> Step:
-        """The step with the most memory traffic."""
+        """The step of the program with the most memory traffic."""
         return max(self.steps, key=lambda step: step.nbytes)
 
     def kernels(self, device: Any) -> dict[str, tuple[KernelSpec, ...]]:
-        """The routes that are correct for :attr:`step`, by name, the dispatcher's choice first."""
+        """Returns the kernels of each route that is correct for :attr:`step`, by route name.
+
+        The dispatcher's choice is first.
+        """
         problem, arch = self.step.problem, architecture(device)
         found = {
             route.name: route.kernels
@@ -214,12 +219,13 @@ class Operands:
 
 
 @dataclass(frozen=True)
-class Timing(opcase.Beside):
-    """Times of a case, µs (None: not timed).
+class Timing(opcase.VersusTorch):
+    """Times of a case in µs (None: not timed).
 
-    ``steps``: steps of its program. ``table``, ``dtype`` and ``values``: the problem of the step
-    with the most memory traffic. ``routes``: µs of each route of that step, by name, with
-    ``--regret``; ``regret``: the chosen route's time over that of ``best``.
+    ``lies``: memory layout of the rows. ``steps``: number of steps of the program. ``table``,
+    ``dtype`` and ``values``: the problem of the step with the most memory traffic. ``routes``: µs
+    of each route of that step, by name, with ``--regret``; ``regret``: the chosen route's time over
+    that of ``best``.
     """
 
     name: str
@@ -241,12 +247,12 @@ class Timing(opcase.Beside):
 
     @property
     def sizes(self) -> str:
-        """Text of rows, columns and memory layout."""
+        """Rows, columns and memory layout as text."""
         return f"{self.rows}x{self.cols}{'' if self.lies == DENSE else ', ' + self.lies}"
 
 
 class Rows(Area):
-    """The run of ``ptxgen bench ops --random``."""
+    """Benchmark ``ptxgen bench ops --random``: random problems of row operations."""
 
     name = "ops"
     row = Timing
@@ -270,16 +276,16 @@ class Rows(Area):
     def check(self, case: Case) -> Timed:
         self.operands = Operands(self.torch, case, self.seed)
         made = self.operands.work(self.options.compiled)
-        return Timed(opcase.agreed(self.torch, case, made), 10 + case.nbytes / 3e6)
+        return Timed(opcase.checked_calls(self.torch, case, made), 10 + case.nbytes / 3e6)
 
     def found(self, case: Case, times: Mapping[str, results.Sample]) -> Iterator[Timing]:
         kernels, problem = self.operands.kernels(self.gpu), self.operands.step.problem
         routes: dict[str, float] = {}
         best = None
         if self.options.regret:
-            routes, best = self.judged(self.operands, [*kernels], self.operands.ours()())
+            routes, best = self.route_times(self.operands, [*kernels], self.operands.ours()())
         yield Timing(
-            *(case.name, case.rows, case.cols, case.lies, case.nbytes),
+            *(case.name, case.rows, case.cols, case.layout, case.nbytes),
             *opcase.medians(times),
             " + ".join(kernel.name for kernel in next(iter(kernels.values()))),
             len(self.operands.steps),
@@ -291,13 +297,13 @@ class Rows(Area):
             best.regret if best else None,
         )
 
-    def judged(
+    def route_times(
         self, operands: Operands, routes: Sequence[str], expected: Any
     ) -> tuple[dict[str, float], results.Best]:
-        """Returns the µs of each route, and the best route with the regret of the first of
-        ``routes``, the chosen one.
+        """Returns the µs of each route, and the fastest with the regret of ``routes[0]``, the
+        chosen one.
 
-        Routes whose bits differ from ``expected`` are refused.
+        Routes whose bits differ from ``expected`` are reported and not timed.
         """
         work: dict[str, Work] = {}
         for name in routes:
@@ -308,12 +314,14 @@ class Rows(Area):
                 self.refuse(operands.case, f"{name} returns other bits")
         times = timings(self.timer, work)
         chosen, *_ = work
-        return times, best_in_turns(self.timer, self.effort, work, chosen, times)
+        return times, time_best(self.timer, self.effort, work, chosen, times)
 
     def records(
         self, rows: Sequence[Timing], surroundings: results.Environment
     ) -> list[dict[str, Any]]:
-        """Returns records with the GPU's rates added, which fitted constants are relative to."""
+        """Returns rows as saved, each with the GPU's peak rates, to which fitted constants are
+        relative.
+        """
         rates = measure.rates()
         assert rates is not None, "a GPU's driver states them"
         known = {"rates": asdict(rates)}
@@ -329,14 +337,14 @@ class Rows(Area):
             emit(spread_table(known, bands.REGRET))
 
 
-def written(path: Path) -> bool:
-    """Whether a file has rows of random problems. Raises PtxgenError for a file of other kind."""
+def has_random_rows(path: Path) -> bool:
+    """Whether a file of ``bench ops`` has random problems. Raises PtxgenError for other files."""
     with results.reading(path, "ops"):
         return "lies" in json.loads(path.read_text(encoding="utf-8"))[0]
 
 
 def agree(case: Case, x: Any, ours: Any, theirs: Any) -> bool:
-    """Whether our result and PyTorch's agree; raises WrongBitsError if they are far apart.
+    """Whether ptxgen's result and PyTorch's agree; raises WrongBitsError if they are far apart.
 
     Prefix sums are compared with sums in f32, as PyTorch rounds every step to bf16. ``argmax`` and
     ``topk`` are compared by value, as equal elements may be selected in any order.
@@ -348,7 +356,7 @@ def agree(case: Case, x: Any, ours: Any, theirs: Any) -> bool:
         return bool((ours - exact).abs().max() <= 2**-7 * exact.abs().max())
     elif case.name.startswith("topk"):
         ours, theirs = ours[0], theirs[0]
-    measure.near("ours", ours, theirs)
+    measure.require_close("ours", ours, theirs)
     return True
 
 
@@ -372,7 +380,7 @@ def spread_table(found: Sequence[Timing], measure: bands.Measure) -> str:
 
 
 def worst_table(found: Sequence[Timing]) -> str:
-    """Returns a table of the :data:`bands.WORST` problems with the least ratios."""
+    """Returns a table of the :data:`bands.WORST` problems with the smallest ratios."""
     columns = [
         *(("operation", "name"), ("sizes", "sizes"), ("ours µs", "ours_us:.1f")),
         *(("peer µs", "peer_us:.1f"), ("ratio", "ratio:.3f"), ("kernel", "kernel")),

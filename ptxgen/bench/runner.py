@@ -1,9 +1,9 @@
 """The runner of all areas of ``ptxgen bench``, such as ``gemm`` and ``attention``.
 
 An area defines its cases, the calls that are timed for each, and the columns of a row. The runner
-does the rest, always in this order: it refuses options that do not fit; compiles all kernels; warms
-up the GPU; checks the results of a case, then times its calls in turns; saves and prints the rows,
-also those of an interrupted run. Cases with wrong results are reported, and not timed.
+refuses options that do not fit, compiles all kernels, and warms up the GPU. For each case it then
+checks the results and times the calls, interleaved. It saves and prints the rows, also those of an
+interrupted run. Cases with wrong results are reported, and not timed.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from ptxgen.ui import emit, note, plural
 SAVE_S = 15.0
 """Seconds between saves of the rows, so that an interruption loses little."""
 QUICK = 8.0, 3, 9
-"""The :attr:`Area.effort` of a quick run."""
+"""Value of :attr:`Area.effort` in a ``--quick`` run."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Calls of a case whose results were checked, by name: ours first, then those of peers.
+    """Calls of a case by name, with checked results: ptxgen's first, then those of peers.
 
-    ``expected_us``: estimated time of a call, from which the number of turns follows. ``seldom``:
-    calls that get a quarter of the turns. ``slow_host``: whether issuing a call may take the host
-    longer than an L2 flush takes the GPU, so that a call needs several flushes before it.
+    ``expected_us``: estimated time of a call, which determines the repetitions. ``seldom``: calls
+    that get a quarter of them. ``slow_host``: whether issuing a call may take the host longer than
+    an L2 flush takes the GPU, so that a call needs several flushes before it.
     """
 
     work: Mapping[str, Work]
@@ -47,7 +47,7 @@ class Timed:
 
 
 class Area:
-    """An area of ``ptxgen bench``; an instance is one run of it with its options.
+    """Base class of the areas of ``ptxgen bench``; an instance is one run with its options.
 
     The module of a subclass exports the subclass's ``main`` and ``_parser``.
     """
@@ -55,11 +55,11 @@ class Area:
     name: ClassVar[str]
     about: ClassVar[str]
     row: ClassVar[type[Any]]
-    """The dataclass of the area's rows, as they are saved."""
+    """The dataclass of the rows that the area measures and saves."""
     tier: str = "simt"
-    """The tier whose peak FLOP/s is the GPU's compute limit."""
+    """The tier ("simt": FMA units, "tc": tensor cores) whose peak FLOP/s is the compute limit."""
     effort: tuple[float, int, int] = (80.0, 7, 51)
-    """Milliseconds for each call of a case, and least and most repetitions."""
+    """Milliseconds of timing for each call of a case, and minimum and maximum repetitions."""
     drawn: ClassVar[str] = ""
     """Help text of ``--random``; empty if the area has no random problems."""
     kinds: ClassVar[tuple[str, ...]] = ()
@@ -67,14 +67,14 @@ class Area:
     budget: ClassVar[float] = math.inf
     """Seconds after which no further case begins."""
     columns: ClassVar[results.Columns] = ()
-    """Columns of the table of rows."""
+    """Columns of the printed table of rows."""
 
     def __init__(self, options: Namespace, torch: Any = None, device: str = "cuda") -> None:
         self.options, self.torch, self.device = options, torch, device
         self.seed = int(getattr(options, "seed", 0))
         self.wrong: list[str] = []
         self.limits: Limits
-        self._kept: tuple[object, Any] = None, None
+        self._cached: tuple[object, Any] = None, None
         if options.quick:
             self.effort = QUICK
 
@@ -84,7 +84,7 @@ class Area:
         """Adds the area's own options."""
 
     def cases(self) -> Sequence[Any]:
-        """Returns the requested cases. Needs no GPU. Raises OptionError."""
+        """Returns the requested cases; needs no GPU. Raises OptionError."""
         raise NotImplementedError
 
     def kernels(self, case: Any) -> Iterable[KernelSpec]:
@@ -92,30 +92,34 @@ class Area:
         return ()
 
     def check(self, case: Any) -> Timed:
-        """Checks the results of a case; returns its calls. Raises WrongBitsError."""
+        """Checks the results of a case; returns the calls to time. Raises WrongBitsError."""
         raise NotImplementedError
 
     def found(self, case: Any, times: Mapping[str, Sample]) -> Iterable[Any]:
-        """Returns the rows of a case from the times of the calls that :meth:`check` returned."""
+        """Makes the rows of a case from the times of its calls, by the names that :meth:`check`
+        gave them.
+        """
         raise NotImplementedError
 
     def rows(self, case: Any) -> Iterable[Any]:
         """Checks a case, times its calls, and returns its rows."""
-        return self.found(case, self.turns(self.check(case)))
+        return self.found(case, self.time_calls(self.check(case)))
 
     def show(self, rows: Sequence[Any], runs: Sequence[Environment]) -> None:
-        """Prints a table of rows; the headings of ``runs`` are printed before."""
+        """Prints a table of rows, after the headings of ``runs``, which are already printed."""
         emit(results.columns(rows, self.columns))
 
     def close(self) -> None:
-        """Prints text after the rows of a run."""
+        """Prints text after the table of a run; does nothing by default."""
 
     def status(self, rows: Sequence[Any]) -> int:
-        """Returns the exit status of a run in which no case was refused."""
+        """Returns the exit status of a run that refused no case, from its rows; by default 0."""
         return 0
 
     def records(self, rows: Sequence[Any], surroundings: Environment) -> list[dict[str, Any]]:
-        """Returns rows as flat records, as they are saved."""
+        """Returns ``rows`` as the flat records that are saved; ``surroundings``: environment of the
+        run.
+        """
         return results.records(rows, surroundings)
 
     @classmethod
@@ -129,8 +133,8 @@ class Area:
         """The timer that all calls share."""
         return measure.Timer(self.torch)
 
-    def turns(self, timed: Timed) -> dict[str, Sample]:
-        """Times the calls in turns; returns the statistics of each by name."""
+    def time_calls(self, timed: Timed) -> dict[str, Sample]:
+        """Times the calls of ``timed``, interleaved; returns the statistics of each by name."""
         work = list(timed.work.values())
         flushes, expected = 1, timed.expected_us
         if timed.slow_host:
@@ -140,18 +144,19 @@ class Area:
         counts = [max(3, count // 4) if name in timed.seldom else count for name in timed.work]
         return dict(zip(timed.work, self.timer(work, counts, flushes=flushes), strict=True))
 
-    def kept(self, key: object, make: Any) -> Any:
-        """Returns the result of ``make()``, kept while ``key`` stays the same.
+    def cached(self, key: object, make: Any) -> Any:
+        """Returns ``make()``, and at later calls the same object, as long as they pass an equal
+        ``key``.
 
-        The previous result is freed before the next is made.
+        A call with another key frees the previous object before it makes the new one.
         """
-        if self._kept[0] != key:
-            self._kept = None, None
-            self._kept = key, make()
-        return self._kept[1]
+        if self._cached[0] != key:
+            self._cached = None, None
+            self._cached = key, make()
+        return self._cached[1]
 
     def refuse(self, what: object, error: object) -> None:
-        """Reports that ``what`` failed with ``error``, and is not timed."""
+        """Reports that ``what`` failed with ``error`` and is not timed."""
         self.wrong.append(f"{what}: {error}")
         note(f"not timed: {self.wrong[-1]}")
 
@@ -180,16 +185,16 @@ class Area:
 
     @classmethod
     def main(cls, argv: Sequence[str] | None = None) -> int:
-        """Runs the command; returns its exit status, 0 if all results are right."""
+        """Runs ``ptxgen bench NAME`` with the arguments ``argv``; returns its exit status, 0 if all
+        results are right.
+        """
         return arguments.run(cls.parser(), lambda options: cls(options).run(), argv)
 
     def run(self) -> int:
-        """Runs the command with parsed options; returns its exit status."""
+        """Runs the benchmark with parsed options: checks and times all cases, saves and prints
+        their rows. With ``--rows`` only prints those of earlier runs. Returns the exit status.
+        """
         options = self.options
-        if getattr(options, "plot", None):
-            from ptxgen.bench import plots
-
-            plots.require()  # before the run, not after it
         if options.rows:
             files = [self.read(path) for path in options.rows]
             self._print([row for rows, _ in files for row in rows], [s for _, s in files])
@@ -206,12 +211,12 @@ class Area:
             for row in self.timed(selected):
                 rows.append(row)
                 if time.monotonic() - saved > SAVE_S:
-                    results.keep(options, self.records(rows, surroundings))
+                    results.store(options, self.records(rows, surroundings))
                     saved = time.monotonic()
                     note(f"{plural(len(rows), 'row')} in {saved - begun:.0f} s")
         finally:
             if rows:
-                results.keep(options, self.records(rows, surroundings))
+                results.store(options, self.records(rows, surroundings))
                 self._print(rows, [surroundings])
         self.close()
         note(f"{plural(len(rows), 'row')} in {time.monotonic() - begun:.0f} s")
@@ -227,9 +232,9 @@ class Area:
             note(f"{plural(len(found), 'kernel')} ready in {seconds:.1f} s")
 
     def timed(self, selected: Sequence[Any]) -> Iterator[Any]:
-        """Yields the rows of cases until the budget is spent.
+        """Yields the rows of all cases until the time budget is spent.
 
-        Cases that are wrong or run out of memory are reported.
+        Cases with wrong results, or for which memory is too small, are reported.
         """
         seconds = getattr(self.options, "budget", math.inf)
         end = time.monotonic() + seconds
@@ -252,7 +257,10 @@ class Area:
 def add_list(
     parser: ArgumentParser, names: str, text: str = "", known: Iterable[str] = (), **given: Any
 ) -> None:
-    """Adds an option that takes comma-separated words, only those of ``known`` if it is given."""
+    """Adds an option with a comma-separated list of words, only those of ``known`` if given.
+
+    ``names``: names of the option, separated by spaces; ``text``: its help.
+    """
     known = tuple(known)
     read = arguments.words(*known) if known else arguments.some
     shown = text or f"({','.join(known)})"

@@ -1,4 +1,4 @@
-"""Converts measured times of routes to points that :mod:`ptxgen.cost.fit` fits constants to."""
+"""Converts measured times of routes to data points for the fit of :mod:`ptxgen.cost.fit`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from ptxgen.tiles import TABLES
 def environment(
     key: Key, product: tuple[int, int, int], align: tuple[int, ...], sms: int
 ) -> dict[str, int]:
-    """Returns the problem variables of a product (``product``: M, N, K) in the table's space."""
+    """Returns the values of a route table's variables for a product.
+
+    ``product``: M, N, K; ``align``: values of its memory variables.
+    """
     space = TABLES[key].space
     values = dict(zip(space.arguments, (*product, sms, *align), strict=True))
     return space.environment(values)
@@ -32,9 +35,10 @@ def environment(
 def points(
     records: Sequence[Record], tuning: Tuning, held: Mapping[str, Constants] = MappingProxyType({})
 ) -> list[Point]:
-    """Returns a point for each measured route that its table still has.
+    """Returns a data point for each measured route that is still in its table.
 
-    ``held``: constants of kernels that are not fitted.
+    ``records``: measurements of a journal; ``tuning``: rates of the GPU that was measured;
+    ``held``: constants of kernels that are not fitted, by kernel.
     """
     routes = {
         key: {r.name: r for r in TABLES[key].routes} for key in {r.problem.table for r in records}
@@ -54,8 +58,10 @@ def points(
 def route_terms(
     route: Route, env: Mapping[str, int], tuning: Tuning, count: int = 1
 ) -> dict[str, tuple[float, ...]]:
-    """Returns the quantities that each kernel's constants are multiplied by, by kernel.
+    """Returns, for each kernel of ``route``, the quantities that its constants multiply in the
+    predicted time.
 
+    ``env``: values of the problem's variables, derived ones included; ``tuning``: the GPU's rates;
     ``count``: problems in one launch.
     """
     found = {}
@@ -67,25 +73,25 @@ def route_terms(
 # -- row operations ------------------------------------------------------------------------
 @dataclass(frozen=True, order=True)
 class Problem:
-    """The problem of a result: operation, rows, columns, and ``lies``, the rows' memory layout."""
+    """A problem of a row operation: rows, columns, and ``layout``, the rows' memory layout."""
 
     name: str
     rows: int
     cols: int
-    lies: str
+    layout: str
 
     @property
     def group(self) -> int:
-        """The number of columns; a fit holds out problems of one group together."""
+        """The number of columns: cross-validation leaves out the problems of one width together."""
         return self.cols
 
     def __str__(self) -> str:
-        return f"{self.name} {self.rows}x{self.cols}, {self.lies}"
+        return f"{self.name} {self.rows}x{self.cols}, {self.layout}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured(Point):
-    """A point of a row operation, with the route table that it belongs to."""
+    """A data point of a row operation; ``table``: key of the route table that was measured."""
 
     table: Key
 
@@ -106,9 +112,10 @@ def read_rows(files: Iterable[Path]) -> list[Mapping[str, Any]]:
 
 
 def row_points(records: Iterable[Mapping[str, Any]]) -> list[Measured]:
-    """Returns the points that :func:`ptxgen.cost.fit.near` fits, scaled by each GPU's own rates.
+    """Returns the data points that :func:`ptxgen.cost.fit.near` fits, scaled by each GPU's peak
+    rates.
 
-    Only calls of one step count, and only tables whose routes all have a predicted time.
+    Calls of several steps are skipped, and tables with a route that has no predicted time.
     """
     found = []
     for r in records:

@@ -13,8 +13,8 @@ import triton
 import triton.language as tl
 
 BLOCK_M, BLOCK_N, BLOCK_K_BYTES, GROUP = 128, 128, 128, 8
-"""Tile of 128 x 128 with 128 bytes of K (32 elements of f32, 64 of 16 bits), and rows of tiles in a
-band of the rasterisation; accumulators are f32.
+"""Tile of 128 x 128 with 128 bytes of K a step (32 elements of f32, 64 of 16 bits), and tile rows
+in a band of the rasterisation; accumulators are f32.
 """
 
 
@@ -64,7 +64,7 @@ def _product(  # type: ignore[no-untyped-def, unused-ignore]
 
 
 def matmul(a: Any, b: Any, out: Any) -> None:
-    """Computes ``out = a @ b`` for [M, K] and [K, N] of any strides; rows of ``out`` contiguous."""
+    """Computes ``out = a @ b`` of [M, K] and [K, N], any strides; ``out`` has contiguous rows."""
     (m, k), n = a.shape, b.shape[1]
     ctas = torch.cuda.get_device_properties(a.device).multi_processor_count
     tiles = triton.cdiv(m, BLOCK_M) * triton.cdiv(n, BLOCK_N)

@@ -1,8 +1,9 @@
 """``ptxgen tune``: times every admissible kernel on random problems, and fits this GPU's tuning.
 
-Every kernel that serves a problem is forced on it, with a cold L2, in turns with the others. Times
-are kept in a journal, a line a problem, so that a run can be stopped at any time and resumed. The
-constants of kernels are fitted to the journal (:mod:`ptxgen.cost.fit`) and written to a tuning
+A tuning is the constants by which kernel times on one GPU are predicted. Every kernel that is
+correct for a problem is forced on it, with a cold L2, interleaved with the others. Times go to a
+journal, a line a problem, so that a run can be stopped at any time and resumed. The constants are
+fitted to the journal (:mod:`ptxgen.cost.fit`) and written to a tuning file
 (:mod:`ptxgen.cost.tuning`), to be reviewed and committed.
 """
 
@@ -41,31 +42,35 @@ from ptxgen.tiles.gemm import WIDTH_OF
 from ptxgen.ui import Progress, emit, note, plural
 
 STAGES = ((1, FAR), (3, CLOSE), (5, 1.08), (11, 0.0))
-"""Stages of timing: most repetitions, and the ratio to the fastest kernel's time up to which a
-kernel enters the next stage.
+"""Stages of timing: maximum repetitions, and the multiple of the fastest kernel's time up to which
+a kernel enters the next stage.
 """
 SHORT_US = 300.0
-"""Time of the fastest kernel below which one timing drops no kernel: it may be 50 µs too long."""
+"""Minimum time of the fastest kernel, µs, for which a single timing excludes slow kernels; a single
+timing may be 50 µs too long.
+"""
 BUDGET_MS = 30.0
-"""Milliseconds for the timings of one kernel in one stage."""
+"""Milliseconds of timing of one kernel in one stage."""
 SEED = 0
 """Seed of the operands' values, which do not affect times."""
 PROBLEMS = 300
-"""Default number of random problems a table."""
+"""Default number of random problems of each table."""
 BATCHES = 60
-"""Default number of random batches a table."""
+"""Default number of random batches of each table."""
 WEIGHTS, WEIGHTED = "quantized", "bf16"
-"""Name of the tables of quantized weights, and the dtype whose tier is their default."""
+"""First word of the route tables' keys for quantized weights; and the dtype whose default tier
+selects among these tables for tier "auto".
+"""
 LAYOUTS = ("NN", "NT", "TN", "TT", *INT4_LAYOUTS)
 KINDS = (*DTYPES.values(), *ELEMENTS, WEIGHTS)
 PLANS = tuple(dict.fromkeys(name for plans in contract.PLANS.values() for name in plans))
 Tuned = Case | int4.Int4Case | bmm.BatchCase
-"""Cases that kernels are timed on."""
+"""Types of cases that kernels are timed on."""
 BATCHED = (("NN", contract.DEFAULT_PLAN), ("NT", contract.DEFAULT_PLAN))
-"""Layout and plan of the tables for which batches are timed."""
+"""Pairs (layout, plan) of the tables for which batches are timed."""
 Meter = Callable[[Tuned, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
-"""A function that times kernels, each forced on a case: returns µs by kernel, and errors of
-kernels that are wrong.
+"""Function that times kernels, each forced on a case: returns µs by kernel name, and errors of
+wrong kernels by name.
 """
 
 
@@ -93,7 +98,9 @@ class Task:
 def tables(
     dtypes: Iterable[str], tier: str, layouts: Iterable[str], plans: Iterable[str]
 ) -> list[Key]:
-    """Returns the route tables of these dtypes, layouts and plans. Raises OptionError for none."""
+    """Returns the keys of the route tables of these dtypes, layouts and plans. Raises OptionError
+    for none.
+    """
     dtypes, layouts, plans = tuple(dtypes), tuple(layouts), tuple(plans)
     dense = (d for d in dtypes if d in ITEMSIZE)
     wanted = [(WIDTH_OF.get(d, d), cases.tier_of(d, tier)) for d in dense]
@@ -113,19 +120,17 @@ def tables(
 
 
 def tasks(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> list[Task]:
-    """Returns tasks for the first ``count`` problems that ``seed`` draws, in every table.
+    """Returns tasks for the first ``count`` random problems that ``seed`` draws for every table.
 
-    The tables of a problem follow one another, so that they share operands, and so that a run that
-    is stopped has timed all tables.
+    All tables' first problems come first, then all second ones, so that a run that is stopped has
+    measured every table. ``arch``, ``sms``: the GPU.
     """
     drawn = zip(*(_drawn(key, count, seed) for key in keys), strict=True)
     return _tasks(chain.from_iterable(drawn), arch, sms)
 
 
 def batches(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> list[Task]:
-    """Returns tasks for the first ``count`` batches that ``seed`` draws, in every table of
-    :data:`BATCHED`.
-    """
+    """Returns tasks for the first ``count`` random batches of every table of :data:`BATCHED`."""
     drawn = (
         [bmm.BatchCase(key, *of) for of in draw.batches(count, seed, TABLES[key].dtypes[0])]
         for key in keys
@@ -135,12 +140,12 @@ def batches(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> 
 
 
 def _tasks(drawn: Iterable[Tuned | None], arch: str, sms: int) -> list[Task]:
-    """Returns a task for each problem that some kernel serves, each problem once."""
+    """Returns a task for each distinct problem that some kernel serves."""
     found: dict[Problem, Task] = {}
     for case in drawn:
         if case is None:
             continue
-        align = lies(case) if isinstance(case, Case) else case.align
+        align = memory_variables(case) if isinstance(case, Case) else case.align
         task = Task(case, align, admissible(case, align, arch, sms))
         if task.kernels:
             found.setdefault(task.problem, task)
@@ -148,7 +153,7 @@ def _tasks(drawn: Iterable[Tuned | None], arch: str, sms: int) -> list[Task]:
 
 
 def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
-    """Returns the random problems of a table; None for those that are too long or too large."""
+    """Returns the random problems of a table; None in place of those that are too large."""
     dtype = TABLES[key].dtypes[0]
     if key[0] == "int4":
         return [int4.Int4Case(key[1], dtype, shape) for shape in int4.drawn(count, seed)]
@@ -166,11 +171,11 @@ def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
     return found
 
 
-def lies(case: Case) -> tuple[int, ...]:
-    """Returns the values of a space's memory variables for a case: alignments of A and B, then
-    those of the result.
+def memory_variables(case: Case) -> tuple[int, ...]:
+    """Returns the values of a route table's memory variables for a case.
 
-    In the order of the space's arguments they follow the dimensions and SMS.
+    They are byte alignments of A and B, then alignment and item size of the result, if the table
+    has these variables; in its argument order they follow M, N, K and SMS.
     """
     (m, n, _), item = case.product, ITEMSIZE[case.result or case.dtype]
     align = next(x for x in ALIGNMENT.values[::-1] if m == 1 or not n * item % x)
@@ -195,7 +200,7 @@ def _runs(route: Route, arch: str) -> bool:
 
 # -- measuring ------------------------------------------------------------------------
 def missing(wanted: Iterable[Task], journal: Journal) -> list[Task]:
-    """Returns the tasks that the journal lacks, or has without some of their kernels."""
+    """Returns the tasks that have no record in the journal, or one that lacks some kernels."""
     return [task for task in wanted if not journal.has(task.problem, task.kernels)]
 
 
@@ -204,7 +209,7 @@ def measure_all(
 ) -> int:
     """Measures the tasks that the journal lacks, for at most ``seconds``.
 
-    Returns the number of tasks that are left.
+    Returns the number of tasks that remain.
     """
     todo = missing(wanted, journal)
     end = time.monotonic() + seconds
@@ -228,13 +233,13 @@ class GpuMeter:
     def __call__(
         self, case: Tuned, kernels: Sequence[str]
     ) -> tuple[dict[str, float], dict[str, str]]:
-        """Times kernels on a case, as a :data:`Meter`."""
+        """Times kernels on a case; returns µs by kernel, and errors of wrong kernels by name."""
         out, ours = self._product(case)
-        work, wrong = measure.right(self._torch, kernels, ours, out)
+        work, wrong = measure.run_and_compare(self._torch, kernels, ours, out)
         return timings(self._timer, work), wrong
 
     def _product(self, case: Tuned) -> tuple[Any, Callable[[str], measure.Work]]:
-        """Returns memory for the result, and the function that makes the call of a kernel."""
+        """Returns memory for the result of ``case``, and a function that makes a kernel's call."""
         key = (case.product, case.dtype)
         kept = self._operands[1] if self._operands and self._operands[0] == key else None
         self._operands = None  # so that memory is free for the next
@@ -260,7 +265,12 @@ class GpuMeter:
 
 
 def timings(timer: measure.Timer, work: Mapping[str, measure.Work]) -> dict[str, float]:
-    """Times kernels that have just run, in the :data:`STAGES`; returns median µs by kernel."""
+    """Times calls that have just run once, in :data:`STAGES`, each of which drops the slower
+    kernels.
+
+    ``work``: the call of each kernel by name. Returns the median µs by kernel, of the last stage
+    that the kernel took part in.
+    """
     times: dict[str, float] = {}
     alive = list(work)
     for most, within in STAGES:
@@ -280,7 +290,7 @@ def timings(timer: measure.Timer, work: Mapping[str, measure.Work]) -> dict[str,
 # -- the tuning --------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Report:
-    """Regret on problems that were held out of the fit, of a table and a band of M."""
+    """Regret on problems held out of the fit, for one table and one range of M (``rows``)."""
 
     table: str
     rows: str
@@ -322,13 +332,13 @@ def _band(problem: Problem) -> str:
 def write_tuning(
     journal: Journal, keys: Iterable[Key], path: Path, rates: Rates | None = None
 ) -> list[Report]:
-    """Fits the constants of tables ``keys`` and writes them to the tuning in ``path``.
+    """Fits the constants of tables ``keys`` and writes them to the tuning file ``path``.
 
     Constants of other kernels and of families stay, as do the rates unless ``rates`` are given;
-    those of kernels that no table has any more are removed. Kernels of other tables that the tuning
-    lacks are held at the constants of :data:`~ptxgen.cost.tuning.FALLBACK` in the fit. If ``path``
-    is another GPU's tuning, only kernel constants are written: they are relative to the rates of
-    the GPU that was measured.
+    those of kernels that are in no table any more are removed. Kernels of other tables that the
+    tuning lacks are held at the constants of :data:`~ptxgen.cost.tuning.FALLBACK` in the fit. If
+    ``path`` is another GPU's tuning, only kernel constants are written: they are relative to the
+    peak rates of the GPU that was measured.
     """
     h = journal.header
     before = read(path) if path.exists() else None
@@ -347,7 +357,7 @@ def write_tuning(
 
 @cache
 def _homes() -> dict[str, Key]:
-    """Returns the first table that has a kernel, by the kernel's name."""
+    """Returns the first table that has each kernel: table keys by kernel name."""
     found: dict[str, Key] = {}
     for key, kind in TABLES.items():
         for route in kind.routes:
@@ -357,15 +367,16 @@ def _homes() -> dict[str, Key]:
 
 
 def _current(kernels: Mapping[str, Constants]) -> dict[str, Constants]:
-    """Returns the constants of those kernels that some table still has."""
+    """Returns the constants of those kernels that are still in some table."""
     return {name: c for name, c in kernels.items() if name in _homes()}
 
 
 def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
-    """Fits the constants of row operations to the results in ``files``, and writes them to the
-    tuning ``output`` (default: that of the first result's GPU).
+    """Fits the constants of row operations to the results in ``files``, and writes them to a
+    tuning.
 
-    Constants are relative to a GPU's rates, so results of several GPUs may be mixed.
+    ``output``: its file (default: the tuning of the first result's GPU). Constants are relative to
+    a GPU's peak rates, so results of several GPUs may be mixed.
     """
     records = read_rows(files)
     gpu, sms = records[0]["gpu"], records[0]["sms"]
@@ -384,18 +395,20 @@ def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
 
 
 def report_table(reports: Iterable[Report]) -> str:
-    """Returns a table of reports, a line for each route table and band of M."""
-    asked = [
+    """Returns a table of reports, a line for each route table and range of M."""
+    shown = [
         *(("table", "table"), ("rows", "rows"), ("problems", "regret.problems")),
         *(("mean", "regret.mean:.3f"), ("P90", "regret.p90:.3f"), ("worst", "regret.worst:.2f")),
         ("worst at", "regret.worst_at"),
     ]
-    return columns([r for r in reports if r.regret.problems], asked)
+    return columns([r for r in reports if r.regret.problems], shown)
 
 
 # -- the command -------------------------------------------------------------------------
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns 1 if a kernel returned wrong bits, else 0."""
+    """Runs ``ptxgen tune`` with the arguments ``argv``; returns 1 if a kernel returned wrong bits,
+    else 0.
+    """
     return arguments.run(_parser(), _work, argv)
 
 

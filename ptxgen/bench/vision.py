@@ -1,9 +1,9 @@
-"""``ptxgen bench vision``: unchanged models of ``timm``, stock and in ``batch_invariant``.
+"""``ptxgen bench vision``: unmodified models of ``timm``, stock and in ``batch_invariant()``.
 
 Each model has random weights and runs forward passes of eight images, stock and in
-:class:`ptxgen.torch.batch_invariant`, in turns. A pass begins with an idle GPU and is timed on the
-host until the GPU is done. Results of a batch of two images are compared with those of the batch of
-eight, bit for bit.
+:class:`ptxgen.torch.batch_invariant` alternately. A pass begins with an idle GPU and is timed on
+the host until the GPU is done. Results of a batch of two images are compared bit for bit with those
+of the batch of eight.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ MODELS = (
 """Names of ``timm`` models, one of each of 32 families."""
 BATCH, TURNS, PASSES = 8, 6, 4
 LARGEST = 60_000_000
-"""Most parameters of a random model."""
+"""Maximum parameters of a random model."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Result of a model.
+    """Times, operators and bit comparison of one model.
 
-    ``block_ms``, ``stock_ms``: median times of a forward pass; ``block_host_ms``,
-    ``stock_host_ms``: median times until the host has issued it. ``served``: operators of a pass
-    that ptxgen served; ``unknown``: operators that the block does not know, with counts; ``same``:
-    whether images have the same bits in another batch.
+    ``block_ms``, ``stock_ms``: median times of a forward pass in ``batch_invariant()`` and stock;
+    ``block_host_ms``, ``stock_host_ms``: median times until the host has issued it. ``served``:
+    number of operator calls of a pass that ptxgen computed; ``unknown``: counts of operators that
+    the block does not know; ``same``: whether images have the same bits in another batch.
     """
 
     model: str
@@ -87,7 +87,7 @@ def drawn(timm: Any, torch: Any, count: int, seed: int) -> list[str]:
 
 
 class Vision(Area):
-    """The run of ``ptxgen bench vision``; cases are names of models."""
+    """Benchmark ``ptxgen bench vision``; cases are names of models."""
 
     name = "vision"
     about = (
@@ -137,7 +137,9 @@ class Vision(Area):
         yield row
 
     def measured(self, name: str, turns: int) -> Row:
-        """Compares a model's bits in two batch sizes, then times it."""
+        """Compares a model's bits in batches of two and eight images, then times its forward pass
+        in ``batch_invariant()`` and stock, in ``turns`` alternating rounds.
+        """
         from ptxgen.torch import batch_invariant
 
         torch, dtype = self.torch, measure.torch_dtype(self.torch, self.options.dtype)
@@ -145,7 +147,7 @@ class Vision(Area):
         with torch.device(self.device):
             model = self.timm.create_model(name, pretrained=False).eval().to(dtype)
             images = torch.randn(BATCH, *model.default_cfg["input_size"]).to(dtype)
-        ways = {"stock": nullcontext, "block": batch_invariant}
+        variants = {"stock": nullcontext, "block": batch_invariant}
 
         def turn(entered: Callable[[], Any]) -> list[tuple[float, float]]:
             with entered():
@@ -155,7 +157,7 @@ class Vision(Area):
         with torch.no_grad():
             with batch_invariant() as block:
                 whole, two = model(images), model(images[1:3])
-            taken = measure.host_turns({way: partial(turn, w) for way, w in ways.items()}, turns)
+            taken = measure.alternate({way: partial(turn, w) for way, w in variants.items()}, turns)
         ms = {
             way: [statistics.median(x) for x in zip(*chain(*said), strict=True)]
             for way, said in taken.items()
@@ -173,7 +175,7 @@ class Vision(Area):
         )
 
     def _pass(self, model: Callable[[Any], Any], images: Any) -> tuple[float, float]:
-        """Runs a pass; returns the ms until the host has issued it, and until it is done."""
+        """Runs a forward pass; returns the ms until the host has issued it and until it is done."""
         self._wait()
         begun = time.perf_counter()
         model(images)
@@ -195,7 +197,7 @@ class Vision(Area):
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Returns a line with geometric mean, 90th percentile and worst of the time ratios."""
+    """Returns a line with geometric mean, 90th percentile and maximum of block / stock time."""
     ratios = sorted((r.ratio for r in rows), reverse=True)
     mean, tenth = results.geomean(ratios), ratios[len(ratios) // 10]
     return (

@@ -352,17 +352,14 @@ def test_a_missing_file_is_named_with_where_runs_are(capsys: pytest.CaptureFixtu
     assert "there is no file nowhere.json; recorded runs are in bench/results" in said
 
 
-def test_earlier_rows_are_printed_and_plotted_without_a_gpu(
+def test_earlier_rows_are_printed_without_a_gpu(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("matplotlib", reason="plots need matplotlib")
     results.write_records(tmp_path / "rows.json", results.records(fake_rows(), ENVIRONMENT))
-    command = ["--rows", str(tmp_path / "rows.json"), "--brief", "--plot", str(tmp_path)]
-    assert gemm.main(command) == 0
+    assert gemm.main(["--rows", str(tmp_path / "rows.json"), "--brief"]) == 0
     output = capsys.readouterr().out
     assert "NVIDIA H200, 132 SMs" in output and "decode-small" in output
     assert "some_kernel" not in output  # the table of cases is left out
-    assert {p.name for p in tmp_path.glob("*.png")} == {"gemm-f32-torch.png", "gemm-f32-triton.png"}
 
 
 def test_what_was_not_timed_is_null(tmp_path: Path) -> None:
@@ -584,7 +581,7 @@ def test_wrong_results_are_not_timed(
         return case
 
     monkeypatch.setattr(gemm.Gemm, "check", check)
-    monkeypatch.setattr(gemm.Gemm, "turns", lambda self, found: timed.append(found))
+    monkeypatch.setattr(gemm.Gemm, "time_calls", lambda self, found: timed.append(found))
     monkeypatch.setattr(gemm.Gemm, "found", lambda self, case, times: [case])
     area = fake_area(gemm.Gemm, "--shapes", "odd")
     selected = area.cases()
@@ -613,12 +610,12 @@ def test_calls_take_turns_by_what_they_take(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(measure, "Timer", Timer)
     area = fake_area(gemm.Gemm)
     work = {"ours": min, "torch": max, "triton": sum}
-    times = area.turns(runner.Timed(work, 2000.0, seldom={"triton"}))
+    times = area.time_calls(runner.Timed(work, 2000.0, seldom={"triton"}))
     few, many = times["triton"].count, times["ours"].count
     assert list(times) == list(work) and [s.median for s in times.values()] == [0, 1, 2]
     assert many == times["torch"].count == measure.repetitions(2000.0, *area.effort)
     assert few == many // 4 and asked == [([min, max, sum], [many, many, few], 1)]
-    area.turns(runner.Timed(work, 2000.0, slow_host=True))
+    area.time_calls(runner.Timed(work, 2000.0, slow_host=True))
     slower = measure.repetitions(2000.0 + 3 * measure.FLUSH_US, *area.effort)
     assert asked[1] == ([min, max, sum], [slower] * 3, 3) and slower < many
     assert fake_area(gemm.Gemm, "--quick").effort == runner.QUICK != area.effort
@@ -626,7 +623,7 @@ def test_calls_take_turns_by_what_they_take(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_last_that_was_made_is_kept() -> None:
     area, made = fake_area(gemm.Gemm), []
-    assert [area.kept(key, lambda key=key: made.append(key) or key) for key in "aabba"] == [
+    assert [area.cached(key, lambda key=key: made.append(key) or key) for key in "aabba"] == [
         *"aabba"
     ]
     assert made == ["a", "b", "a"]
@@ -691,10 +688,10 @@ def test_rows_of_an_interrupted_run_are_kept(
 
 
 def test_areas_take_the_same_options() -> None:
-    """Every bench that times kernels takes the same options; predict and routes need no GPU."""
+    """Every bench that times kernels takes the same options; the others need no GPU."""
     for name, (module, _) in work._BENCHES.items():
         known = importlib.import_module(module)._parser()._option_string_actions
-        if name not in ("predict", "routes"):
+        if name not in ("predict", "report", "routes"):
             assert {"--quick", "--save", "--rows", "--json"} <= known.keys(), name
         assert ("--random" in known) <= ("--seed" in known), name
 
@@ -767,7 +764,7 @@ def test_host_steps_go_back_and_may_take_a_ratio(monkeypatch: pytest.MonkeyPatch
     attention, rows = (2, 8, 16, 64), (16, 64)
     assert shapes == [attention] * 2 + [rows] * 3 + [(), (1, 16, 8, 8), rows]
     times = iter(({"linear": 100.0, "sdpa": 200.0}, {"linear": 125.0, "sdpa": 251.0}))
-    monkeypatch.setattr(host, "_in_turns", lambda *given: (next(times), next(times)))
+    monkeypatch.setattr(host, "_time_in_and_outside", lambda *given: (next(times), next(times)))
     monkeypatch.setattr(host, "steps", lambda *given: {})
     assert [c.ok for c in host.backward_costs(torch, "bf16")] == [True, False]
 
@@ -827,32 +824,6 @@ def png_size(path: Path) -> tuple[int, int]:
     data = path.read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
-
-
-def test_ratio_plots(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="plots need matplotlib")
-    rows = fake_rows()
-    sizes = []
-    for name, chosen in (
-        ("torch", [r for r in rows if r.peer == "torch"]),
-        ("triton", [r for r in rows if r.peer == "triton"]),
-        ("one", rows[:1]),
-        ("custom", [row(cases.select(["3x5x7"])[0], 1.0)]),
-    ):
-        path = tmp_path / f"{name}.png"
-        plots.ratios(chosen, ENVIRONMENT, path)
-        sizes.append(png_size(path))
-    assert len({width for width, _ in sizes}) == 1
-    assert sizes[0][1] > 2 * sizes[2][1]  # a line per shape
-
-
-def test_plots_are_the_same_for_the_same_rows(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="plots need matplotlib")
-    rows = [r for r in fake_rows() if r.peer == "torch"][:12]
-    for name in "ab":
-        plots.ratios(rows, None, tmp_path / f"{name}.svg")
-    a, b = ((tmp_path / f"{name}.svg").read_text() for name in "ab")
-    assert a == b and "<svg" in a
 
 
 @pytest.mark.parametrize(("op", "layout"), [("linear", "kn"), ("linear_wgrad", "kn")])

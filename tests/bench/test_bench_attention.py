@@ -44,7 +44,10 @@ def test_a_seed_draws_the_same_everywhere() -> None:
 def test_the_draw_is_what_is_documented(kind: str) -> None:
     found = attention_cases.drawn(3000, 3, [kind])
     for case in found:
-        assert case.flops <= attention_cases.MOST_FLOPS and case.held <= attention_cases.MOST_BYTES
+        assert (
+            case.flops <= attention_cases.MOST_FLOPS
+            and case.allocated <= attention_cases.MOST_BYTES
+        )
         assert not case.heads % case.kv_heads
         assert case.queries == (1 if kind in (DECODE, PAGED) else case.keys)
         assert bool(case.page) == (kind == PAGED) and not (case.causal and case.queries == 1)
@@ -79,12 +82,12 @@ def test_shapes_are_read_as_they_are_written() -> None:
 
 def test_work_and_bytes_are_counted() -> None:
     full = Case(FORWARD, 2, 8, 2, 100, 100, 64)
-    assert full.flops == 4 * 2 * 8 * 100 * 100 * 64 and full.nbytes == full.held
+    assert full.flops == 4 * 2 * 8 * 100 * 100 * 64 and full.nbytes == full.allocated
     assert full.nbytes == 2 * 2 * 64 * 100 * (8 + 2 + 2 + 8)
     training = dataclasses.replace(full, kind=TRAINING, causal=True)
     assert 4 * training.flops == 7 * full.flops and training.nbytes == 2 * full.nbytes
     paged = Case(PAGED, 2, 8, 2, 1, 100, 64, page=16)
-    assert paged.held == 2 * paged.nbytes
+    assert paged.allocated == 2 * paged.nbytes
 
 
 # -- what is said -----------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxgen.bench import int4, plots, results, tune
+from ptxgen.bench import int4, results, tune
 from ptxgen.bench.cases import Shape
 from ptxgen.bench.int4 import Int4Case, Row
 from ptxgen.bench.journal import Header, Journal, Record
@@ -85,12 +85,6 @@ def test_rows_of_a_file_are_printed(tmp_path: Path, capsys: pytest.CaptureFixtur
     path.write_text("[{}]")
     with pytest.raises(PtxgenError, match="holds no rows of `ptxgen bench int4`"):
         int4.main(["--rows", str(path)])
-
-
-def test_plot(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="plots need matplotlib")
-    plots.ratios(FOUND, ENVIRONMENT, tmp_path / "plot.svg")
-    assert "cuBLASLt" in (tmp_path / "plot.svg").read_text()
 
 
 def test_alignments_are_those_of_fresh_operands() -> None:

@@ -110,14 +110,6 @@ def test_an_earlier_run_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "of limit" not in capsys.readouterr().out
 
 
-def test_an_earlier_run_is_plotted(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="plots need matplotlib")
-    path = tmp_path / "rows.json"
-    results.write_records(path, results.records(rows("tc", {"torch": 1.5}), ENVIRONMENT))
-    assert nf4.main(["--rows", str(path), "--plot", str(tmp_path)]) == 0
-    assert (tmp_path / "nf4-bf16-tc.png").stat().st_size > 10000
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", [["--dtype", "bf16"], ["--dtype", "f32"]], ids=str)
 def test_the_command_runs(kind: list[str], tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_draws_agree_if_they_are_among_what_is_kept(monkeypatch):
     """Draws agree if top-k and top-p keep their tokens, whatever the generator; others do not."""
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(ops, "_random", lambda torch, *shape: torch.randn(shape))
-    for case in (ops._draws(3, 500, 5, 0.9), ops._draws(3, 500, 0, 0.9)):
+    for case in (ops._sampling_case(3, 500, 5, 0.9), ops._sampling_case(3, 500, 0, 0.9)):
         inputs, _, stock, *_, agree = case.make(torch)
         opcase.compare(stock(*inputs), None, agree)
         with pytest.raises(opcase.WrongBitsError, match="not what was to be computed"):
@@ -45,7 +45,7 @@ def test_draws_agree_if_they_are_among_what_is_kept(monkeypatch):
 def test_both_sides_go_back_to_all_that_is_given():
     torch = pytest.importorskip("torch")
     dy, a, b = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0]), torch.tensor([7.0, 11.0])
-    work = opcase.trained(torch, dy, (a, b), lambda a, b: a * b, lambda a, b: b + a)
+    work = opcase.with_gradients(torch, dy, (a, b), lambda a, b: a * b, lambda a, b: b + a)
     assert [x.tolist() for x in work.ours(*work.inputs)] == [[7.0, 22.0], [3.0, 10.0]]
     assert [x.tolist() for x in work.stock(*work.inputs)] == [[1.0, 2.0]] * 2
     assert not work.compiled

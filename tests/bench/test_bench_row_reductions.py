@@ -38,7 +38,7 @@ TUNING = read(FOLDER / "h200_132.json")
 
 def timing(case: Case, ours: float, eager: float, compiled: float | None, **more: Any) -> Timing:
     """A row of made-up times."""
-    sizes = case.name, case.rows, case.cols, case.lies, case.nbytes
+    sizes = case.name, case.rows, case.cols, case.layout, case.nbytes
     return Timing(*sizes, ours, eager, compiled, "some kernel", **more)
 
 
@@ -59,7 +59,7 @@ def test_the_draw_is_what_is_documented() -> None:
     drawn = row_reductions._drawn(random.Random(3))
     every = [c for c in (next(drawn) for _ in range(20000)) if not c.name.startswith("topk")]
     listed = [c for c in every if c.cols in COLUMNS]
-    lies = Counter(c.lies for c in every)
+    lies = Counter(c.layout for c in every)
     halves = [c for c in every if math.log(c.rows) < math.log(ELEMENTS // c.cols) / 2]
     for what, count, share in (
         ("columns are listed", len(listed), 13 / 14),
@@ -129,7 +129,7 @@ def test_a_regret_is_of_right_kernels_only(monkeypatch: pytest.MonkeyPatch) -> N
         return run
 
     operands: Any = SimpleNamespace(case=Case("softmax", 2, 3, DENSE), ours=forced)
-    found, best = bench.judged(operands, [*times], torch.tensor([2.0]))
+    found, best = bench.route_times(operands, [*times], torch.tensor([2.0]))
     assert found == {"chosen": 20.0, "better": 16.0}
     assert best == results.Best("better", 16.0, 1.25)
     assert bench.wrong == ["softmax 2x3, dense: wrong returns other bits"]

@@ -1,4 +1,4 @@
-"""Does a row's result depend on how many rows are computed with it?
+"""Shows whether a row's result depends on how many rows are computed with it.
 
 For torch.mm it does: cuBLAS picks its kernel, and with it the order of the sums, by the whole
 problem. ptxgen's contract may not look at M, so the bits of a row are its own.

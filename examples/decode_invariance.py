@@ -1,4 +1,4 @@
-"""Do a sequence's logits depend on which other sequences are decoded with it?
+"""Shows whether a sequence's logits depend on the other sequences in its batch.
 
 A small transformer of random weights writes 24 tokens, once alone and then as one sequence of
 larger batches, greedily and with a key-value cache. With stock PyTorch the logits change with the

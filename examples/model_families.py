@@ -1,4 +1,4 @@
-"""Models of many kinds, left as they are: does a row's result depend on its batch?
+"""Shows for models of many kinds, unchanged, whether a row's result depends on its batch.
 
 Images, sound, recurrences, mixtures of experts, of `transformers`, and a U-Net and an autoencoder
 of the kind that diffusion models have, of plain ``torch.nn``. Each, small and of random weights,

@@ -1,4 +1,4 @@
-"""Whole models of `transformers`, left as they are: does a sequence's result depend on its batch?
+"""Shows for models of `transformers`, unchanged, whether results depend on the batch.
 
 Each model, small and of random weights, runs in ``ptxgen.torch.batch_invariant()``: logits of 32
 padded sequences, all at once and in pieces of any size; tokens generated with a key-value cache,

@@ -1,9 +1,9 @@
-"""The site of ``make docs``: the documents as they are, and a reference from the docstrings.
+"""The site of ``make docs``: the documents, and a reference generated from docstrings.
 
-Hooks of mkdocs (mkdocs.yml). Names of the library are made when they are first used, so before the
-site is built they are written down, as ``build/api/ptxgen/*.py``: signatures and docstrings, which
-mkdocstrings reads as it reads any source. Documents are for readers of files, too: what only these
-understand (links out of docs/, the words behind a fence) is rewritten as pages are read.
+The functions ``on_*`` are hooks of mkdocs (mkdocs.yml). The library makes its public names on first
+use, so stubs are generated before the site is built, as ``build/api/ptxgen/*.py``: signatures and
+docstrings, which mkdocstrings reads like any source. Documents are also read as files: links out of
+docs/ and the words after a fence's language are rewritten for the site.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import inspect
 import posixpath
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -35,8 +35,16 @@ NEEDS = {
     "recipe": "after the edits above",
 }
 """Titles of blocks on the site, by the words behind a fence (tools/doc_commands.py)."""
+GROUPED = {
+    "api/ptxgen.md": ("ptxgen", "__init__.py"),
+    "api/torch.md": ("ptxgen.torch", "torch.py"),
+    "api/reference.md": ("ptxgen.reference", "reference.py"),
+}
+"""Pages of the reference that are grouped by task: module and stub of each."""
+TASKS = CHECKOUT / "docs" / "reference" / "support.md"
+"""The page whose sections are the tasks."""
 SECTION = re.compile(r"^(\w[\w ]*):?\n((?:[ ]{4}.*\n|\n(?=[ ]{4}))+)", re.MULTILINE)
-"""A heading of a docstring, and what is indented below it."""
+"""Pattern of a docstring's heading and the indented text below it."""
 
 
 # -- the reference ------------------------------------------------------------------------------
@@ -48,7 +56,7 @@ def on_startup(command: str, dirty: bool) -> None:
 
 
 def stubs() -> dict[str, str]:
-    """Returns the text of each module of the reference, by file name."""
+    """Returns the stub of each module of the reference, by file name without suffix."""
     found = {}
     for name in MODULES:
         module = import_module(name)
@@ -59,13 +67,20 @@ def stubs() -> dict[str, str]:
 
 
 def _paths(texts: dict[str, str]) -> Iterator[str]:
-    """Yields the full name of everything in the reference."""
+    """Yields the full names of all modules, functions and classes in the reference."""
     for name, text in texts.items():
         base = "ptxgen" if name == "__init__" else f"ptxgen.{name}"
         yield base
-        for each in ast.parse(text).body:
-            if isinstance(each, ast.FunctionDef | ast.ClassDef):
-                yield f"{base}.{each.name}"
+        yield from (f"{base}.{each}" for each in _names(text))
+
+
+def _names(text: str) -> Iterator[str]:
+    """Yields the names that a stub defines: functions, classes and constants."""
+    for each in ast.parse(text).body:
+        if isinstance(each, ast.FunctionDef | ast.ClassDef):
+            yield each.name
+        elif isinstance(each, ast.AnnAssign):
+            yield ast.unparse(each.target)
 
 
 def _module(module: ModuleType) -> str:
@@ -76,11 +91,11 @@ def _module(module: ModuleType) -> str:
             continue
         if isinstance(value, type):
             (node,) = ast.parse(textwrap.dedent(inspect.getsource(value))).body
-            parts.append(_declared(node))
+            parts.append(_stub(node))
         elif callable(value):
             parts.append(_function(name, value))
         else:
-            parts.append(f"{name}: {type(value).__name__}\n{_quoted(_said(module, name))}")
+            parts.append(f"{name}: {type(value).__name__}\n{_quoted(_constant_doc(module, name))}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -91,15 +106,15 @@ def _function(name: str, value: Any) -> str:
         ast.parse(f"def f{taken}: ...")
     except (SyntaxError, ValueError):  # a default that has no text
         taken = "(*args, **options)"
-    return _written(name, taken, doc)
+    return _function_stub(name, taken, doc)
 
 
-def _written(name: str, taken: object, doc: str) -> str:
+def _function_stub(name: str, taken: object, doc: str) -> str:
     return f"def {name}{taken}:\n{textwrap.indent(_quoted(doc), '    ')}"
 
 
-def _said(module: ModuleType, name: str) -> str:
-    """Returns the docstring below a constant in its module's source."""
+def _constant_doc(module: ModuleType, name: str) -> str:
+    """Returns the docstring after a constant's assignment in its module's source."""
     home = import_module(vars(module)["_HOMES"][name].partition(":")[0])
     body = ast.parse(inspect.getsource(home)).body
     for each, after in pairwise(body):
@@ -112,7 +127,7 @@ def _said(module: ModuleType, name: str) -> str:
 
 
 def _torch() -> str:
-    """Returns the page of ``ptxgen.torch``, read from its source: this needs no PyTorch."""
+    """Returns the stub of ``ptxgen.torch``, made from its source, without importing PyTorch."""
     tree = ast.parse((TORCH / "__init__.py").read_text(encoding="utf-8"))
     found: dict[str, str] = {}
     for each in tree.body:
@@ -121,21 +136,21 @@ def _torch() -> str:
             taken = {alias.asname or alias.name for alias in each.names}
             for node in ast.parse(source.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in taken:
-                    found[node.name] = _declared(node)
+                    found[node.name] = _stub(node)
     from ptxgen.ops import OPERATIONS
     from ptxgen.ops.reductions import RowFunction
 
     for name, op in OPERATIONS.items():
         offered = op.public or name == "int4_gemm"
         if isinstance(op, RowFunction):
-            found[name] = _written(name, *op.as_torch)
+            found[name] = _function_stub(name, *op.as_torch)
         elif offered and name not in found and not any(p.flag for p in op.parameters):
             found[name] = _function(name, op.function)
     parts = (_quoted(ast.get_docstring(tree) or ""), *(found[n] for n in sorted(found)))
     return "\n\n".join(parts) + "\n"
 
 
-def _declared(node: ast.AST) -> str:
+def _stub(node: ast.AST) -> str:
     """Returns a function's or class's source without bodies: signatures and docstrings."""
     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
     doc = [ast.parse(_quoted(ast.get_docstring(node) or "")).body[0]]
@@ -146,7 +161,7 @@ def _declared(node: ast.AST) -> str:
     body: list[ast.stmt] = [*doc]
     for each in node.body:
         if isinstance(each, ast.FunctionDef) and _shown(each):
-            body.append(ast.parse(_declared(each)).body[0])
+            body.append(ast.parse(_stub(each)).body[0])
     node.decorator_list, node.body = [], body
     return ast.unparse(node)
 
@@ -162,7 +177,7 @@ def _quoted(doc: str) -> str:
 
 
 def markdown(doc: str) -> str:
-    """Returns a docstring as Markdown: headings as terms, examples as code."""
+    """Converts a docstring to Markdown: headings to definition lists, examples to code."""
 
     def term(found: re.Match[str]) -> str:
         body = textwrap.dedent(found[2]).strip()
@@ -182,7 +197,7 @@ def markdown(doc: str) -> str:
 
 
 def _linked(text: str, known: set[str]) -> str:
-    """Returns text with roles (``:func:`ptxgen.linear```) as links into the reference, or code."""
+    """Replaces roles (``:func:`ptxgen.linear```) by links into the reference, or by code."""
 
     def link(found: re.Match[str]) -> str:
         name = found[1]
@@ -191,32 +206,46 @@ def _linked(text: str, known: set[str]) -> str:
     return re.sub(r":(?:func|mod|class|meth|data|attr):`~?([\w.]+)`", link, text)
 
 
+def grouped(module: str, names: Sequence[str], tasks: str) -> str:
+    """Returns a module's page of the reference with a heading for each task.
+
+    ``tasks``: a document with a section for each task, whose tables have an operation a row. What
+    it does not have comes behind, and errors last.
+    """
+    groups: dict[str, list[str]] = {}
+    for section in re.split(r"^## ", tasks, flags=re.MULTILINE)[1:]:
+        title = section.partition("\n")[0]
+        groups[title] = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    errors = [name for name in names if re.search("(Error|Fault|Warning)$", name)]
+    placed = {name for group in (*groups.values(), errors) for name in group}
+    groups["Other functions and types"] = [name for name in names if name not in placed]
+    groups["Errors"] = errors
+    parts = [f"::: {module}\n    options:\n      members: false\n"]
+    for title, group in groups.items():
+        here = [name for name in group if name in names]
+        parts += [f"## {title}\n"] if here else []
+        parts += (f"::: {module}.{n}\n    options:\n      heading_level: 3\n" for n in here)
+    return "\n".join(parts)
+
+
 # -- the documents ------------------------------------------------------------------------------
-def on_files(files: Any, config: Any) -> Any:
-    """Makes the README the first page of the site."""
-    from mkdocs.structure.files import File
-
-    text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-    text = re.sub(r"\]\(docs/", "](", text)
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "LICENSE", "examples/README.md"):
-        text = text.replace(f"]({name})", f"](../{name})")
-    files.append(File.generated(config, "index.md", content=text))
-    return files
-
-
 def on_page_markdown(text: str, page: Any, config: Any, files: Any) -> str:
     """Rewrites, on the site's pages, what only readers of files understand."""
-    return page_text(text, page.file.src_uri)
+    if (uri := page.file.src_uri) in GROUPED:
+        module, stub = GROUPED[uri]
+        names = [*_names((STUBS / stub).read_text(encoding="utf-8"))]
+        return grouped(module, names, TASKS.read_text(encoding="utf-8"))
+    return page_text(text, uri)
 
 
 def page_text(text: str, page: str) -> str:
-    """Returns a document as mkdocs takes it: words behind a fence become a title, and links that
-    lead out of docs/ become paths.
+    """Converts a document for mkdocs: words after a fence's language become the block's title, and
+    links that lead out of docs/ become paths.
     """
 
     def titled(found: re.Match[str]) -> str:
-        told = ", ".join(NEEDS[word] for word in found[2].split() if word in NEEDS)
-        return f'```{found[1]} title="{told}"' if told else f"```{found[1]}"
+        title = ", ".join(NEEDS[word] for word in found[2].split() if word in NEEDS)
+        return f'```{found[1]} title="{title}"' if title else f"```{found[1]}"
 
     text = re.sub(r"^```python from (\S+)$", r'```python title="\1"', text, flags=re.MULTILINE)
     text = re.sub(r"^```(\w+) ([a-z ]+)$", titled, text, flags=re.MULTILINE)

@@ -1,12 +1,14 @@
-"""Write docs/reference/support.md: try every public operation with every dtype.
+"""Writes docs/reference/support.md: calls every public operation with every dtype.
 
-``python tools/support.py`` prints the page, ``--write`` writes it, and the lines of operations that
-the tables of docs/reference/operations.md do not have; ``tests/test_support.py`` compares both with
+``python tools/support.py`` prints the page. ``--write`` writes it, and adds to
+docs/reference/operations.md a line for each operation that the page does not name, and to
+docs/reference/quantized.md the table of formats. ``tests/test_support.py`` compares all three with
 the code.
-Operations come from the tables, and what they are called with from their signatures, so that a new
-operation is a new line. Calls go all the way to the choice of a kernel, which is neither made nor
-launched. Without PyTorch the cells about it are kept as they are, and those of a new operation are
-taken from its description; tests that have PyTorch try them.
+
+Operations come from the tables and arguments from their signatures, so a new operation needs no
+change here. A call ends when a kernel has been chosen; nothing is compiled or launched. Without
+PyTorch the cells about PyTorch keep their text, and those of a new operation follow from its
+description; tests with PyTorch check them.
 """
 
 from __future__ import annotations
@@ -43,47 +45,47 @@ DTYPES = {
 }
 YES, NO = "✓", "–"
 FORMAT = "int8_block"
-"""Format of quantized weights that operations are tried with."""
+"""Weight format with which quantized operations are called."""
 
 TITLES = {
     "products": "Products",
     "grouped": "Products",
     "conv": "Convolutions",
-    "moe": "Experts",
-    "triangular": "Systems of equations",
-    "quantized": "Quantized",
-    "int4": "Quantized",
-    "reductions": "Over rows",
-    "logsumexp": "Over rows",
-    "losses": "Over rows",
-    "norms": "Over rows",
-    "channels": "Over rows",
-    "pool": "Over windows",
-    "resize": "Over windows",
-    "column_reductions": "Over columns",
-    "indexing": "By indices",
+    "moe": "Mixtures of experts",
+    "triangular": "Triangular systems",
+    "quantized": "Quantized products",
+    "int4": "Quantized products",
+    "reductions": "Reductions, norms, losses",
+    "logsumexp": "Reductions, norms, losses",
+    "losses": "Reductions, norms, losses",
+    "norms": "Reductions, norms, losses",
+    "channels": "Reductions, norms, losses",
+    "pool": "Pooling and resizing",
+    "resize": "Pooling and resizing",
+    "column_reductions": "Reductions, norms, losses",
+    "indexing": "Rows by index",
     "attention": "Attention",
     "attention_grad": "Attention",
     "recurrence": "Recurrences",
     "delta": "Recurrences",
-    "scan": "Scans, selections",
-    "select": "Scans, selections",
-    "dropout": "Scans, selections",
-    "neighbours": "Scans, selections",
+    "scan": "Scans, selections, dropout",
+    "select": "Scans, selections, dropout",
+    "dropout": "Scans, selections, dropout",
+    "neighbours": "Scans, selections, dropout",
 }
-"""Titles of the groups of operations, by the module that lowers an operation."""
+"""Titles of groups of operations, by the module that lowers the operation."""
 QUANTIZED = {
     "int4_gemm": ("int4.gemm", int4.gemm),
     "quantized_linear": ("quantized.linear", quantized.linear),
     "quantized_linear_dgrad": ("quantized.linear_dgrad", quantized.linear_dgrad),
 }
-"""Public names and functions of operations whose name is none of the package's."""
+"""Public name and function of each operation that is not an attribute of ``ptxgen``."""
 OF_THEIR_OWN = {
     **dict.fromkeys(("indices", "target", "experts", "places", "seeds", "positions"), "i64"),
     **dict.fromkeys(("mean", "rstd", "lse", "A"), "f32"),
     "condition": "bool",
 }
-"""Dtypes of arguments that differ from the dtype that is tried."""
+"""Dtypes of arguments that do not have the dtype under test."""
 NUMBERS = {
     "k": 2,
     "count": 4,
@@ -108,12 +110,12 @@ NUMBERS = {
 STATED = ("layout",)
 """Options that every call must state."""
 NAMED = ("k", "rows", "shifts", "count", "image", "taps")
-"""Integer options that functions of tensors take by name."""
+"""Integer options that functions of ``ptxgen.torch`` take by name."""
 
 
 class Operation(NamedTuple):
-    """A public operation: its group, its name, the function, and the name of its row in the
-    table of operations, if it is called by another or is there.
+    """A public operation: group, public name, function, and name in ``OPERATIONS`` ("" if it has
+    none there).
     """
 
     group: str
@@ -122,7 +124,7 @@ class Operation(NamedTuple):
     row: str = ""
 
     def shape(self, parameter: str) -> tuple[int, ...]:
-        """Returns an argument's shape, by its form; axes have 4 elements, quantised ones 64."""
+        """Returns an argument's shape: 4 elements an axis, recurrences 8, quantized products 64."""
         if parameter in ("cos", "sin"):
             return 4, 2
         if self.row.startswith("attention"):
@@ -131,7 +133,7 @@ class Operation(NamedTuple):
         if found is None:
             return 4, 4
         forms = next(iter(found.forms.values()))
-        size = {"Quantized": 64, "Recurrences": 8}.get(self.group, 4)
+        size = {"Quantized products": 64, "Recurrences": 8}.get(self.group, 4)
         many = {"S": size * size}  # the slots of all tokens
         sizes = [
             many.get(s, size) // int(s.partition("/")[2] or 1) for s in forms[parameter].split()
@@ -139,7 +141,7 @@ class Operation(NamedTuple):
         return tuple(sizes)
 
     def arguments(self, dtype: str, optional: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Returns the arguments of a call: those it requires, and those of ``optional``."""
+        """Returns the arguments of a call: the required ones and those in ``optional``."""
         if isinstance(self.call, Pointwise):
             names = list(self.call.arguments)
         else:
@@ -150,7 +152,7 @@ class Operation(NamedTuple):
     def _argument(self, name: str, dtype: str) -> Any:
         if name in NUMBERS and self.group not in ("Attention", "Recurrences"):  # k is an array
             return NUMBERS[name]
-        if name == "q" and self.group == "Quantized":
+        if name == "q" and self.group == "Quantized products":
             return quantized.quantize(np.ones((64, 64), np.float32), FORMAT)
         if name == "arrays":
             return [np.ones((4, 4), DTYPES[dtype]) for _ in range(2)]
@@ -173,14 +175,14 @@ def operations() -> Iterator[Operation]:
     groups = [*dict.fromkeys(TITLES.values()), *(row.group for row in rows)]
     yield from sorted(rows, key=lambda row: (groups.index(row.group), row.name))
     for name in (*(row.name for row in ROWS), "cast"):
-        yield Operation("By element", f"functions.{name}", getattr(functions, name))
+        yield Operation("Pointwise functions", f"functions.{name}", getattr(functions, name))
     for name in layout.__all__:
-        yield Operation("Layout", f"layout.{name}", getattr(layout, name))
+        yield Operation("Views and copies", f"layout.{name}", getattr(layout, name))
 
 
 def served(operation: Operation, dtype: str) -> str:
-    """Returns whether an operation takes arrays of ``dtype``; errors other than refusals are
-    raised.
+    """Returns whether an operation takes arrays of ``dtype``. Raises errors other than refusals of
+    the dtype.
     """
     try:
         operation.call(**operation.arguments(dtype))
@@ -190,7 +192,7 @@ def served(operation: Operation, dtype: str) -> str:
 
 
 def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[Any], Any]:
-    """Returns the function for tensors, its positional arguments, and its keyword arguments."""
+    """Returns the PyTorch function of an operation, its positional and its keyword arguments."""
     import torch
 
     import ptxgen.torch
@@ -220,7 +222,7 @@ def tensors(operation: Operation, dtype: str) -> tuple[Callable[..., Any], list[
 
 
 def gradients(operation: Operation, dtype: str) -> str:
-    """Returns which arguments have gradients, tried with tensors: all, the first one, or none."""
+    """Returns which arguments have gradients in PyTorch: all, the first one, or none."""
     from torch.utils._pytree import tree_leaves
 
     count = len([t for t in tree_leaves(tensors(operation, dtype)[1]) if _real(t)])
@@ -238,9 +240,9 @@ def _real(value: Any) -> bool:
 
 
 def _differentiable(operation: Operation, dtype: str, count: int) -> bool:
-    """Returns whether the first ``count`` arguments that may have gradients have them.
+    """Returns whether the first ``count`` float arguments have gradients.
 
-    Backwards is gone with tensors without memory, as forwards nothing was computed.
+    The backward pass uses fake tensors, because the forward pass has computed nothing.
     """
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -281,40 +283,42 @@ def compiled(operation: Operation, dtype: str) -> str:
     return YES
 
 
-HEAD = f"""# What serves what
+HEAD = f"""# Support table
 
-Every public operation by dtype, its gradient, and whether `torch.compile(fullgraph=True)` takes it.
-`python tools/support.py --write` writes this page: it calls each operation with each dtype, up to
-the choice of a kernel. `tests/test_support.py` holds the page to the code, and runs what is served
-on the CPU device, but for casts and layouts beside the oracle: one dtype of each operation, in
-`make test-all` every one.
+This page shows which dtypes each public operation takes, whether it has a gradient, and whether
+`torch.compile(fullgraph=True)` takes it. Options are in [operations](operations.md), bits in
+[contracts](contracts.md).
 
-- **Devices.** There is no column for them: the routes that serve a call are the same on a GPU
-  (CUDA) and on the [CPU device](../explanation/interpreter.md), which runs the PTX of the same kernels. Nothing
-  here was run on a GPU; `make test-gpu` does that.
-- **Dtypes.** Those of the operands; {NO} is a DtypeError, of a formula a FormulaError, before
-  anything is compiled. Indices were i64, statistics f32, conditions bool, and
-  packed 4-bit integers u8.
-- **Gradient.** In PyTorch, of `ptxgen.torch`'s function of that name where there is one:
-  {YES} of all operands that are floats, weights and biases included. {NO}: none. Results
-  that are integers or bools have none; for others a GradError says so, at the call or when the
-  gradient is asked for.
-- **torch.compile.** {YES}: in one graph, as operators with implementations for fake tensors.
+| column | {YES} | {NO} |
+| --- | --- | --- |
+| a dtype | operands of this dtype are taken | `DtypeError` (pointwise functions: `FormulaError`) |
+| gradient | gradients of all float operands, weights and biases included | no gradient |
+| torch.compile | compiles in one graph, with fake-tensor implementations | graph break |
 
-Further arguments, options and layouts are in the functions' docstrings; bits in
-[contracts.md](contracts.md).
+- Dtypes are those of the operands. Indices are i64, statistics f32, conditions bool, and packed
+  4-bit integers u8. A dtype is refused before anything is compiled.
+- The gradient is that of the function of the same name in `ptxgen.torch`, where there is one. "of
+  `x`" is a gradient of that argument alone. Integer and bool results have none. For others a
+  `GradError` reports a missing gradient, at the call or when it is requested.
+- The table holds for GPUs and for the [CPU device](../explanation/interpreter.md): the same routes
+  serve a call on both, and the CPU device interprets the PTX of the same kernels.
+
+`python tools/support.py --write` generates this page. It calls each operation with each dtype, up
+to the choice of a kernel. `tests/test_support.py` compares the page with the code. It also compares
+each operation on the CPU device with its oracle, except casts and copies: in one dtype, or in all
+with `make test-all`. `make test-gpu` runs operations on a GPU.
 """
 COLUMNS = ("operation", *DTYPES, "gradient", "torch.compile")
 
 
 def kept(page: str) -> dict[str, list[str]]:
-    """Returns the cells about PyTorch that stand in ``page``, by operation."""
+    """Returns the cells about PyTorch in ``page``, by operation."""
     lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
     return {line[0].strip("`"): line[-2:] for line in lines}
 
 
 def described(operation: Operation) -> list[str]:
-    """Returns the cells about PyTorch that an operation's description implies."""
+    """Returns the cells about PyTorch that follow from an operation's description."""
     op = OPERATIONS.get(operation.row)
     return [YES if op is None or op.vjp is not None else NO, YES]
 
@@ -323,7 +327,7 @@ MARK = "<!-- Other operations: tools/support.py writes what follows. -->\n"
 
 
 def others(text: str) -> str:
-    """Returns reference/operations.md with a line for each operation that it names nowhere else."""
+    """Returns reference/operations.md with a line for each operation not named above the mark."""
     head, mark, _ = text.partition(MARK)
     if not mark:
         raise ValueError(f"docs/reference/operations.md has no line {MARK.strip()!r}")
@@ -342,11 +346,11 @@ def others(text: str) -> str:
 
 
 FORMATS_MARK = "<!-- Formats: tools/support.py writes the table that follows. -->\n"
-FORMATS_PAGE = PAGE.parents[1] / "how-to" / "quantize.md"
+FORMATS_PAGE = PAGE.with_name("quantized.md")
 
 
 def format_line(row: WeightFormat) -> str:
-    """Returns a format's line of docs/how-to/quantize.md."""
+    """Returns a format's line of docs/reference/quantized.md."""
     kind = row.integers or "codebook"
     beside = f"{row.scales} scales" + (f", {row.offsets} offsets" if row.offsets else "")
     rule = row.quantize or NO
@@ -356,15 +360,19 @@ def format_line(row: WeightFormat) -> str:
 
 
 def formats(text: str) -> str:
-    """Returns docs/how-to/quantize.md with a line for each format of the package."""
+    """Returns docs/reference/quantized.md with a line for each format of the package."""
     head, mark, tail = text.partition(FORMATS_MARK)
     if not mark:
-        raise ValueError(f"docs/how-to/quantize.md has no line {FORMATS_MARK.strip()!r}")
+        raise ValueError(f"docs/reference/quantized.md has no line {FORMATS_MARK.strip()!r}")
     rest = tail.splitlines(keepends=True)[1:]
     while rest[0].startswith("|"):
         rest.pop(0)
-    titles = "format | bits of a code | block | beside | bits of a number | number | quantize"
-    table = [f"| {titles} | source |", "|" + " --- |" * 8, *map(format_line, FORMATS.values())]
+    titles = "format | bits of a code | block | scales, offsets | bits of a number | number"
+    table = [
+        f"| {titles} | quantize | source |",
+        "|" + " --- |" * 8,
+        *map(format_line, FORMATS.values()),
+    ]
     return head + mark + "\n" + "".join(f"{line}\n" for line in table) + "".join(rest)
 
 
@@ -375,7 +383,7 @@ def _called(op: Any) -> str:
 
 
 def page(old: str | None = None) -> str:
-    """Returns the page. Cells that need PyTorch are taken from ``old`` if that is given."""
+    """Returns the page. Cells about PyTorch are taken from ``old`` if it is given."""
     text, group = [HEAD], ""
     known = None if old is None else kept(old)
     with ptxgen.use_device(Unmade()):

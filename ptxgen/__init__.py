@@ -1,14 +1,14 @@
 """ptxgen: a kernel compiler in Python, and the deterministic GPU operations made with it.
 
-``dir(ptxgen)`` lists the operations: products (:func:`linear`, :func:`matmul` ...), rows
-(:func:`softmax`, :func:`rms_norm`, :func:`sum` ...), indexing (:func:`embedding` ...), losses.
-:func:`pointwise` makes one of any formula, and :mod:`ptxgen.functions` has those with names;
-:mod:`ptxgen.layout` has copies and views; :mod:`ptxgen.int4` and :mod:`ptxgen.quantized` have
-products of numbers of few bits. :func:`capture` makes a CUDA graph of a function of them,
-:func:`load` one of what was saved.
+``dir(ptxgen)`` lists the operations: products (:func:`linear`, :func:`matmul` ...), row
+operations (:func:`softmax`, :func:`rms_norm`, :func:`sum` ...), indexing (:func:`embedding` ...),
+losses. :func:`pointwise` makes an elementwise operation from a Python function;
+:mod:`ptxgen.functions` has ready ones. :mod:`ptxgen.layout` has copies and views;
+:mod:`ptxgen.int4` and :mod:`ptxgen.quantized` multiply 4-bit integers and quantized weights.
+:func:`capture` makes a CUDA graph of a function of operations; :func:`load` reads a saved one.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
-oracles with the same bits; :class:`use_device` says where NumPy arrays are computed;
-:class:`autotune` has kernels timed as problems come.
+oracles with the same bits; :class:`use_device` sets the device of NumPy arrays;
+:class:`autotune` times kernels for each new problem.
 
 Importing this does nothing: each name is loaded when it is first used.
 """
@@ -61,11 +61,13 @@ _HOMES = {
     "set_default_device": "ptxgen.runtime:set_default_device",
     "use_device": "ptxgen.runtime:use_device",
 }
-"""Homes of public names that are not operations, as ``module:attribute`` or a module."""
+"""Import paths of the public names that are not operations: ``module:attribute``, or a module."""
 
 
 def _load(name: str) -> Any:
-    """Returns the value of a public name: a row of _HOMES, or an operation's function."""
+    """Returns the object of a public name: the one at its path in _HOMES, or an operation's
+    function.
+    """
     if name == "__all__":
         return [n for n in _names() if n != "sum"]  # import * leaves Python's own
     if name in _HOMES:

@@ -1,7 +1,6 @@
-"""Command-line arguments that all commands read alike: sizes, dtypes, options for JSON.
+"""Parsers of command-line arguments that commands share: sizes, dtypes, options for JSON.
 
-Sizes are written with an x between them. A product ``MxKxN`` multiplies x, [M, K], by a weight,
-[K, N].
+Sizes are joined by x: the product ``MxKxN`` multiplies x, [M, K], by a weight, [K, N].
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from ptxgen.errors import OptionError, proposal
 from ptxgen.ui import emit_json, warn
 
 SIZE_DIGITS = 18
-"""Most digits of a size; operations check their own limits."""
+"""Maximum number of digits in a size argument; operations check their own limits."""
 PRODUCT = ("M", "K", "N")
-"""Sizes of a product, in the order in which they are written."""
+"""Names of a matrix product's sizes, in their order on the command line."""
 
 FORM = "SEQUENCESxHEADS/KV_HEADSxQUERIESxKEYSxDEPTH"
-"""Sizes of attention, in the order in which they are written."""
+"""Syntax of an attention problem's sizes on the command line."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line that proposes the closest known word; exit status 2."""
+    """An ``ArgumentParser`` whose errors are one line with the closest word; exit status 2."""
 
     def error(self, message: str) -> NoReturn:
-        """Prints ``message`` on one line and exits."""
+        """Prints ``message`` on one line and exits with status 2."""
         line = printable(" ".join(message.split()))
         more = "" if line.endswith("?") else f"; see {self.prog} --help"
         self.exit(2, f"{self.prog}: {line}{more}\n")
@@ -39,7 +38,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parses like argparse; refuses unknown arguments here, where similar ones are known."""
+        """Parses like argparse, but an unknown argument is an error that proposes similar ones."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             flag = unknown[0].partition("=")[0]
@@ -63,7 +62,10 @@ def printable(text: str) -> str:
 
 # -- sizes ----------------------------------------------------------------------------------
 def written(names: Sequence[str]) -> tuple[str, ...]:
-    """Returns the names of sizes in the order in which they are written: K before N."""
+    """Returns the size names of an operation in the order of the command line, K before N.
+
+    ``names``: size names in the operation's own order, in which N may come first.
+    """
     if not {"N", "K"} <= {*names}:
         return tuple(names)
     order = [*names]
@@ -74,7 +76,7 @@ def written(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def sizes(text: str, names: Sequence[str] = PRODUCT) -> tuple[int, ...]:
-    """Parses sizes such as ``"16x4096x4096"``, as many as ``names``. Raises OptionError."""
+    """Parses sizes such as ``"16x4096x4096"``, one for each of ``names``. Raises OptionError."""
     found = text.split("x")
     if len(found) != len(names) or not all(_is_size(each) for each in found):
         raise no_sizes(text, names)
@@ -95,7 +97,7 @@ def ranges(text: str, names: Sequence[str] = PRODUCT) -> tuple[range, ...]:
 
 
 def no_sizes(text: str, names: Sequence[str]) -> OptionError:
-    """Returns the error for a text that is not sizes of these names."""
+    """Returns the error for a ``text`` that is not one size for each of ``names``."""
     example = "x".join(str(4 << 2 * i) for i in range(1, len(names) + 1))
     return OptionError(
         f"sizes are {printable(text)!r}; takes {'x'.join(names)}, numbers from 1 on, such as "
@@ -108,9 +110,9 @@ def _is_size(text: str) -> bool:
 
 
 def attention_sizes(text: str) -> tuple[tuple[int, ...], bool, int]:
-    """Parses a problem of attention: sizes as in :data:`FORM`, then c if causal, or pKEYS if paged.
+    """Parses an attention problem: sizes as in :data:`FORM`, ``c`` if causal, pKEYS if paged.
 
-    Returns the sizes, whether it is causal, and the keys in a page (0: not paged). Raises
+    Returns the sizes, whether it is causal, and the keys of a page (0: not paged). Raises
     OptionError.
     """
     read = re.fullmatch(r"(\d+)x(\d+)/(\d+)x(\d+)x(\d+)x(\d+)(c?)(?:p(\d+))?", text, re.ASCII)
@@ -125,10 +127,9 @@ def attention_sizes(text: str) -> tuple[tuple[int, ...], bool, int]:
 
 
 def numbers(words: Sequence[str], names: Sequence[str]) -> str:
-    """Joins the words of sizes to one text such as ``16x4096x4096``.
+    """Returns size arguments as one text such as ``16x4096x4096``.
 
-    The sizes are one word, or in the old spelling, which warns, a word each in the operation's
-    order, ``names``.
+    ``words``: one such text or, deprecated, a number for each of ``names``, in this order.
     """
     if len(words) == 1 or len(words) != len(names):
         return "x".join(words) if len(words) == 1 else " ".join(words)
@@ -161,7 +162,7 @@ def dtype_names(known: Sequence[str]) -> list[str]:
 
 # -- choices in a list ----------------------------------------------------------------------
 def words(*known: str) -> Callable[[str], list[str]]:
-    """Returns a reader of comma-separated words, each one of ``known``; dtypes by either name."""
+    """Returns an argparse type for comma-separated words in ``known``, dtypes by either name."""
 
     def read(text: str) -> list[str]:
         found = [dtype(part) for part in text.split(",") if part]
@@ -175,13 +176,13 @@ def words(*known: str) -> Callable[[str], list[str]]:
 
 
 def add_dtype(parser: argparse.ArgumentParser, known: Sequence[str], **given: Any) -> None:
-    """Adds the option ``--dtype``, one of ``known`` by either name (default: the first)."""
+    """Adds ``--dtype``, one of ``known`` by short or full name; ``given``: for ``add_argument``."""
     how = {"default": known[0], "help": "(%(default)s)", **given}
     parser.add_argument("--dtype", type=dtype, choices=tuple(known), **how)
 
 
 def some(text: str) -> list[str]:
-    """Reads a list of comma-separated words."""
+    """Splits comma-separated words; empty ones are dropped."""
     return [part for part in text.split(",") if part]
 
 
@@ -194,7 +195,7 @@ def add_seed(parser: argparse.ArgumentParser, usual: int = 0) -> None:
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--json``, ``--save`` and ``--rows``: where a benchmark's rows go, or come from."""
+    """Adds a benchmark's options ``--json``, ``--save`` (write result rows), ``--rows`` (read)."""
     parser.add_argument(
         "--json", action="store_true", help="print the rows as JSON; tables go to stderr"
     )
@@ -209,9 +210,10 @@ def run(
     work: Callable[[argparse.Namespace], int],
     argv: Sequence[str] | None = None,
 ) -> int:
-    """Runs ``work`` with the options in ``argv``; returns its exit status.
+    """Parses ``argv``, runs ``work`` with the options, and returns its exit status.
 
-    ``work`` stores its rows in ``options.records``. With ``--json``, stdout has these alone.
+    ``work`` stores its result rows in ``options.records``. With ``--json``, stdout gets only
+    these, as JSON.
     """
     given = sys.argv[1:] if argv is None else [*argv]
     options = parser.parse_args(_renamed(given))
@@ -227,7 +229,7 @@ def run(
 
 
 def _renamed(argv: list[str]) -> list[str]:
-    """Returns ``argv`` with ``--save FILE`` in place of the old ``--json FILE``, which warns."""
+    """Returns ``argv`` with each deprecated ``--json FILE`` replaced by ``--save FILE``; warns."""
     found: list[str] = []
     rest = iter(argv)
     for word in rest:

@@ -1,8 +1,7 @@
-"""Operations that record gradients by themselves: what names them to :mod:`ptxgen.torch`.
+"""Connects pointwise functions and layout operations to PyTorch's autograd.
 
-Calls of pointwise functions and of :mod:`ptxgen.layout` with tensors that autograd or a compiler
-watches go to the functions of :mod:`ptxgen.torch`, which is imported then. So the rooms of
-operations need not know it.
+A call with tensors that autograd or ``torch.compile`` records goes through :mod:`ptxgen.torch`,
+which is imported then. So modules that define operations need not import it.
 """
 
 from __future__ import annotations
@@ -16,50 +15,50 @@ from ptxgen.program.operation import Op
 
 
 def autograd(op: Op, given: Mapping[str, Any]) -> Any:
-    """A call of ``op``, recorded."""
+    """Calls ``op`` with arguments ``given`` through PyTorch's autograd."""
     from ptxgen.torch.record import recorded
 
     return recorded(op, given)
 
 
 def operation(name: str) -> Op:
-    """An operation by its name, which records gradients."""
+    """Returns the operation ``name``, which then records PyTorch gradients."""
     found: Op = OPERATIONS[name]
     found.autograd = autograd
-    _ = found.parameters  # read now: a compiler cannot follow how they are
-    found.__name__, found.__doc__ = found.name, found.doc  # what help shows
+    _ = found.parameters  # computed now: torch.compile cannot trace how
+    found.__name__, found.__doc__ = found.name, found.doc  # for help()
     return found
 
 
 def pointwise(function: Callable[..., Any]) -> Pointwise:
-    """``y[i] = function(x[i], ...)``: makes of a function of values an operation on arrays.
+    """``y[i] = function(x[i], ...)``: makes an operation on arrays from a function of scalars.
 
-    It has one kernel, and one oracle. ``function`` is called with values of a formula
-    (:mod:`ptxgen.numerics.formula`), of which it computes one or a tuple of several with operators,
-    :mod:`ptxgen.functions`, and other pointwise functions. It cannot branch on values: that is what
-    ``where`` is for. What it reads from outside is frozen when it is first called: FormulaError if
-    that has changed at a later call.
+    The operation is one kernel, and has one oracle. ``function`` is traced: it is called with
+    symbolic values (:mod:`ptxgen.numerics.formula`), and returns one or a tuple of several,
+    computed with operators, :mod:`ptxgen.functions` and other pointwise functions. It cannot branch
+    on values; use ``where``. Globals and closed-over values are frozen at its first call; a later
+    call raises FormulaError if they have changed.
 
     Shapes
-        Arrays broadcast, of any strides (negative ones, too); the results have their shape. Python
-        numbers are given to the kernel at each call.
+        Arrays broadcast, and have any strides (negative ones, too); results have the broadcast
+        shape. Python scalars are kernel arguments.
     Dtypes
-        float32, float16, bfloat16, float64, int32, int64, bool. 16-bit floats are computed with in
-        f32, and operands of one operation are of one type: cast others
-        (``ptxgen.functions.cast``). The results have the one dtype of the arrays that are computed
-        with in their type, else that type.
+        float32, float16, bfloat16, float64, int32, int64, bool. 16-bit floats are computed in
+        float32, and the operands of one operator have one type: cast others
+        (``ptxgen.functions.cast``). A result has the dtype of the arrays that are computed in its
+        type, if these have one dtype; else that type.
     Options
-        The operation takes ``out`` (it may be an argument; of several results it is a tuple),
+        The operation takes ``out`` (may be one of the arguments; a tuple for several results),
         ``out_dtype`` (a dtype, or one for each result), ``stream`` and ``kernel``.
         ``.reference(...)`` computes the same bits with NumPy; ``.kernels(...)`` lists the kernels
         that serve such arguments.
     Order
         Contract ``pointwise/1``: every operation of the function is rounded once, every result once
-        more. Nothing depends on where an element lies.
+        more. The bits of an element do not depend on its index.
     Gradients
-        With PyTorch's tensors that require them: one kernel computes those of all arguments.
+        For PyTorch tensors that require grad: one kernel computes the gradients of all arguments.
     Errors
-        FormulaError, which names the line, for a function that is no formula; ShapeError,
+        FormulaError, which names the line, for a function that cannot be traced; ShapeError,
         DtypeError, OptionError, DeviceError or CompileError, before anything is launched or
         written.
     Source

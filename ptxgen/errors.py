@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 
 def proposal(given: object, known: Iterable[object], cutoff: float = 0.6) -> str:
-    """``"; did you mean ...?"`` with the names in ``known`` that are close to ``given``, or ``""``.
+    """Returns ``"; did you mean ...?"`` with the names in ``known`` close to ``given``, or ``""``.
 
-    Case does not count. ``cutoff``: likeness, from 0 to 1, that counts as close.
+    Case is ignored. ``cutoff``: least similarity, from 0 to 1, of a close name.
     """
     from difflib import get_close_matches
 
@@ -23,7 +23,7 @@ def proposal(given: object, known: Iterable[object], cutoff: float = 0.6) -> str
 
 
 def described(value: object) -> str:
-    """A value for a message: its text, shortened, or its kind where it has none."""
+    """Returns ``repr(value)``, cut to 80 characters, for a message; a description if that fails."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an integer of {value.bit_length()} bits"
     try:
@@ -34,13 +34,15 @@ def described(value: object) -> str:
 
 
 class PtxgenError(Exception):
-    """Base of everything that ptxgen raises on purpose."""
+    """Base class of all exceptions of ptxgen."""
 
     step = ""
-    """The operation that raised it, of those that the one which was called is made of."""
+    """Name of the inner operation that raised the error in a composed one; or empty."""
 
     def name_call(self, called: str) -> None:
-        """Names the operation that was called, and its step, if it was one that raised this."""
+        """Adds the name of the called operation, and of the inner one in :attr:`step`, to the
+        message.
+        """
         if self.step:
             step = f"in its step {self.step}, whose arguments are meant"
             message = f"{called}: {self.args[0]} ({step})"
@@ -48,14 +50,13 @@ class PtxgenError(Exception):
 
 
 class SpecError(PtxgenError, ValueError):
-    """A tile spec, route or contract that cannot exist (an invariant failed at construction)."""
+    """A kernel spec, route or contract that breaks an invariant; raised when it is built."""
 
 
 class CompileError(PtxgenError, RuntimeError):
-    """NVRTC refused a source.
+    """A source that NVRTC refuses, or an NVRTC that cannot be loaded.
 
-    Attributes: ``log`` (the full compiler log), ``source_path`` (where the source
-    is kept for inspection, or None if it could not be written).
+    Attributes: ``log`` (the full compiler log), ``source_path`` (copy of the source, or None).
     """
 
     def __init__(self, message: str, *, log: str = "", source_path: str | None = None) -> None:
@@ -65,11 +66,11 @@ class CompileError(PtxgenError, RuntimeError):
 
 
 class ShapeError(PtxgenError, ValueError):
-    """A shape, stride, alignment or aliasing that the operation does not take."""
+    """A shape, stride, alignment or aliasing that the operation does not accept."""
 
 
 class DtypeError(PtxgenError, TypeError):
-    """A dtype, or a mix of dtypes, that the operation does not take."""
+    """A dtype, or a mix of dtypes, that the operation does not accept."""
 
 
 class OptionError(PtxgenError, ValueError):
@@ -77,20 +78,20 @@ class OptionError(PtxgenError, ValueError):
 
 
 class FormulaError(PtxgenError, TypeError):
-    """A Python function that is no formula: a branch on a value, an unknown call, mixed types."""
+    """A function that is no pointwise formula: it branches on a value, mixes types, or the like."""
 
 
 class TraceError(PtxgenError, TypeError):
-    """A function that cannot become a program: it reads a value, or does something else to one."""
+    """A function that cannot be captured, since it reads an array's values or the like."""
 
 
 class SavedError(PtxgenError, ValueError):
-    """A saved program that cannot be loaded or written: cut, altered, or for something else."""
+    """A program file that cannot be written or loaded: truncated, altered, for another device."""
 
 
 class UnservedError(PtxgenError, RuntimeError):
-    """An operator whose rows may depend on the batch, in a strict ``batch_invariant`` block; or one
-    that no program has, in a model that is to be a program (``ptxgen.torch.export``).
+    """A PyTorch operator that ptxgen does not compute: in a strict ``batch_invariant`` block, if
+    its rows may depend on the batch; in ``ptxgen.torch.export``, always.
     """
 
 
@@ -111,7 +112,7 @@ class PtxError(PtxgenError, ValueError):
 
 
 class KernelFault(DeviceError):  # noqa: N818 - what a debugger calls it
-    """A kernel on the CPU device did what no kernel may do; the kinds are its subclasses.
+    """An illegal action of a kernel, found by the CPU device (the PTX interpreter).
 
     Attributes, None where they do not apply: ``kernel``, ``line`` and ``text`` (of the PTX),
     ``source`` (file and line of the CUDA C++, if the PTX has line information), ``cta``
@@ -162,7 +163,7 @@ class UninitializedFault(KernelFault):
 
 
 class RaceFault(KernelFault):
-    """Two accesses to shared memory, one a write, that nothing orders."""
+    """Two accesses to the same shared memory, one a write, with no synchronisation between."""
 
 
 class BarrierFault(KernelFault):
@@ -172,27 +173,27 @@ class BarrierFault(KernelFault):
 
 
 class DeadlockFault(KernelFault):
-    """Every thread that has not exited waits."""
+    """A deadlock: all threads that have not exited are waiting."""
 
 
 class StepLimitFault(KernelFault):
-    """A loop that ran longer than the device allows."""
+    """A loop that exceeded the CPU device's limit of iterations."""
 
 
 class TrapFault(KernelFault):
-    """A kernel stopped itself with ``trap``."""
+    """A kernel that stopped itself with ``trap``."""
 
 
 class NoGpuError(DeviceError):
-    """This machine has no NVIDIA GPU, or no driver for one."""
+    """The machine has no NVIDIA GPU, or no driver for one."""
 
 
 class GradError(PtxgenError, RuntimeError):
-    """An argument requires grad where autograd would record nothing."""
+    """An argument that requires grad, in a call that records no gradient for it."""
 
 
 class UncoveredError(PtxgenError, LookupError):
-    """No kernel serves a problem (cannot happen for proved route tables)."""
+    """A problem that no kernel serves (impossible for route tables with proved coverage)."""
 
     def __init__(self, problem: str, detail: str) -> None:
         super().__init__(f"no kernel serves {problem}: {detail}")
@@ -200,8 +201,8 @@ class UncoveredError(PtxgenError, LookupError):
 
 
 class IndexRangeError(PtxgenError, IndexError):
-    """An index that is none of what it chooses from."""
+    """An index outside the range of the dimension that it indexes."""
 
 
 class CacheWarning(UserWarning):
-    """The kernel cache is degraded (unwritable, a damaged entry); results are unaffected."""
+    """A degraded kernel cache (unwritable, a damaged entry); results are unaffected."""

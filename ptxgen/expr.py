@@ -29,10 +29,11 @@ from ptxgen.errors import SpecError
 
 @dataclass(frozen=True)
 class _Operator:
-    """One operator: its function, and the text by which it is emitted and printed.
+    """An operator of expressions: its function, and the formats that emit and print it.
 
-    ``precedence`` is Python's (higher binds tighter); ``python`` formats already
-    parenthesised operands; ``text`` likewise for people; ``smt`` formats SMT-LIB terms.
+    ``boolean``: whether it returns a predicate; ``takes_boolean``: whether it takes predicates;
+    ``precedence``: Python's (higher binds tighter). ``python`` and ``text`` (for people) format
+    operands with their parentheses; ``smt`` formats SMT-LIB terms.
     """
 
     boolean: bool
@@ -48,8 +49,9 @@ def _ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-_TWO = "(let ((a! {0}) (b! {1})) (ite %s a! b!))"
-"""SMT-LIB term of "min" and "max"; ``let`` writes each operand once, however deep they nest."""
+_MIN_MAX = "(let ((a! {0}) (b! {1})) (ite %s a! b!))"
+"""SMT-LIB template of min and max; ``%s`` compares ``a!`` and ``b!``. ``let`` writes each operand
+once, however deep they nest."""
 _OPERATORS: dict[str, _Operator] = {
     "+": _Operator(False, False, 6, lambda a, b: a + b, "{} + {}", "{} + {}", "(+ {} {})"),
     "-": _Operator(False, False, 6, lambda a, b: a - b, "{} - {}", "{} - {}", "(- {} {})"),
@@ -59,8 +61,8 @@ _OPERATORS: dict[str, _Operator] = {
     "ceil": _Operator(
         False, False, 9, _ceil_div, "-(-({}) // ({}))", "ceil({}/{})", "(- (div (- {}) {}))"
     ),
-    "min": _Operator(False, False, 9, min, "min({}, {})", "min({}, {})", _TWO % "(<= a! b!)"),
-    "max": _Operator(False, False, 9, max, "max({}, {})", "max({}, {})", _TWO % "(>= a! b!)"),
+    "min": _Operator(False, False, 9, min, "min({}, {})", "min({}, {})", _MIN_MAX % "(<= a! b!)"),
+    "max": _Operator(False, False, 9, max, "max({}, {})", "max({}, {})", _MIN_MAX % "(>= a! b!)"),
     "<": _Operator(True, False, 4, lambda a, b: a < b, "{} < {}", "{} < {}", "(< {} {})"),
     "<=": _Operator(True, False, 4, lambda a, b: a <= b, "{} <= {}", "{} <= {}", "(<= {} {})"),
     "==": _Operator(True, False, 4, lambda a, b: a == b, "{} == {}", "{} == {}", "(= {} {})"),
@@ -147,7 +149,7 @@ class Expr:
     # -- queries --------------------------------------------------------------
     @property
     def boolean(self) -> bool:
-        """Whether this is a predicate (True) or an integer (False)."""
+        """Whether the expression is a predicate, not an integer."""
         if self.op == "const":
             return isinstance(self.args[0], bool)
         return self.op != "var" and _OPERATORS[self.op].boolean
@@ -161,7 +163,9 @@ class Expr:
         return frozenset().union(*(a.variables() for a in self.args))
 
     def evaluate(self, env: Mapping[str, int]) -> Any:
-        """The value for ``env``, an int or a bool; KeyError names a missing variable."""
+        """Returns the value (int or bool) for the variables in ``env``; KeyError names a missing
+        one.
+        """
         op, args = self.op, self.args
         if op == "var":
             return env[args[0]]
@@ -175,7 +179,7 @@ class Expr:
         return _OPERATORS[op].compute(first, *[a.evaluate(env) for a in args[1:]])
 
     def substitute(self, values: Mapping[str, Expr | int]) -> Expr:
-        """This expression with variables replaced (constants fold)."""
+        """Returns the expression with variables replaced by ``values``; constants fold."""
         if self.op == "var":
             return _lift(values.get(self.args[0], self))
         if self.op == "const":
@@ -183,7 +187,7 @@ class Expr:
         return _apply(self.op, *(a.substitute(values) for a in self.args))
 
     def smt(self) -> str:
-        """The SMT-LIB term of this expression; variables are integers of their names."""
+        """Returns the SMT-LIB term of the expression; variables are integers of their names."""
         if self.op == "var":
             return f"|{self.args[0]}|"
         if self.op == "const":
@@ -205,7 +209,7 @@ class Expr:
             return str(self.args[0])
         if self.op == "const":
             value = self.args[0]
-            return str(value) if style == "python" or isinstance(value, bool) else _human(value)
+            return str(value) if style == "python" or isinstance(value, bool) else _pretty(value)
         operator = _OPERATORS[self.op]
         parts = [
             a._format(style) if self._bare(i, a) else f"({a._format(style)})"
@@ -214,24 +218,24 @@ class Expr:
         return str(getattr(operator, style)).format(*parts)
 
     def _bare(self, index: int, arg: Expr) -> bool:
-        """Whether operand ``index`` needs no parentheses."""
+        """Whether operand ``arg``, at position ``index``, needs no parentheses."""
         if self.op in ("ceil", "min", "max", "select"):
             return self.op != "ceil" or arg.op in ("var", "const") or arg._precedence() >= 9
-        mine, theirs = _OPERATORS[self.op].precedence, arg._precedence()
+        outer, inner = _OPERATORS[self.op].precedence, arg._precedence()
         associative = self.op in ("+", "and", "or") and arg.op == self.op
-        return theirs > mine or (theirs == mine and ((index == 0 and mine != 4) or associative))
+        return inner > outer or (inner == outer and ((index == 0 and outer != 4) or associative))
 
     def _precedence(self) -> int:
         return _OPERATORS[self.op].precedence if self.op in _OPERATORS else _ATOM
 
 
 def var(name: str) -> Expr:
-    """The variable ``name``."""
+    """Returns the integer variable ``name``."""
     return Expr("var", (name,))
 
 
 def const(value: int | bool) -> Expr:
-    """The constant ``value``."""
+    """Returns the constant expression ``value``."""
     return Expr("const", (value,))
 
 
@@ -240,7 +244,7 @@ FALSE = const(False)
 
 
 def ceil_div(a: Expr | int, b: Expr | int) -> Expr:
-    """``a / b`` rounded up; ``b`` positive."""
+    """Returns ``a / b`` rounded up; ``b`` must be positive."""
     return _apply("ceil", a, _divisor(b))
 
 
@@ -255,7 +259,7 @@ def maximum(a: Expr | int, b: Expr | int) -> Expr:
 
 
 def select(condition: Expr, then: Expr | int, otherwise: Expr | int) -> Expr:
-    """The integer ``then`` where the predicate holds, ``otherwise`` elsewhere."""
+    """Returns the integer ``then if condition else otherwise``."""
     return _apply("select", condition, then, otherwise)
 
 
@@ -269,8 +273,8 @@ def any_of(terms: Iterable[Expr]) -> Expr:
     return reduce(lambda a, b: a | b, terms, FALSE)
 
 
-def _human(value: int) -> str:
-    """Large powers of two (and their neighbours) in a form that people recognise."""
+def _pretty(value: int) -> str:
+    """Formats an integer for people: ``2^n`` and ``(2^n - 1)`` from n = 20 on, else its digits."""
     for offset, suffix in ((0, ""), (1, " - 1")):
         power = (value + offset).bit_length() - 1
         if power >= 20 and value + offset == 1 << power:
@@ -290,8 +294,8 @@ def _divisor(value: Expr | int) -> Expr:
 
 
 def _apply(op: str, *operands: Expr | int | bool) -> Expr:
-    """Builds ``op(*operands)``, folding constants, units of ``and`` and ``or``, and quotients of
-    quotients.
+    """Builds ``op(*operands)``; folds constants, ``and`` and ``or`` with a constant, and repeated
+    ``ceil_div`` by constants.
     """
     args = tuple(_lift(o) for o in operands)
     operator = _OPERATORS[op]

@@ -1,7 +1,7 @@
-"""Functions by name: of arrays, and of the values that a pointwise formula computes with.
+"""Elementwise functions such as ``exp`` and ``where``, for arrays and inside pointwise functions.
 
-Called with arrays each is an operation of one kernel (:func:`ptxgen.pointwise`), called with values
-of a formula it is part of that:
+Called with arrays, each is an operation of one kernel (:func:`ptxgen.pointwise`). Called inside a
+pointwise function, it becomes part of that function's kernel:
 
 >>> import numpy, ptxgen
 >>> from ptxgen.functions import exp, where
@@ -14,9 +14,8 @@ array([ 1.        , -0.63212055], dtype=float32)
 array([1.       , 2.7182817], dtype=float32)
 
 Operators do the rest: ``+ - * / **``, comparisons, ``& | ^ ~`` of integers and of conditions,
-``<< >>`` of integers. Each function is defined to the bit; errors are in
-``docs/reference/functions.md``. The names are rows of ``ptxgen/ops/pointwise_table.py``, which says
-what each computes.
+``<< >>`` of integers. Each function is defined to the bit; error bounds are in
+``docs/reference/functions.md``, formulas in ``ptxgen/ops/pointwise_table.py``.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from ptxgen.ops.pointwise_table import ROWS
 __all__ = ["cast", *(row.name for row in ROWS)]
 
 
-_MADE = lazy.LazyDict({row.name: partial(operation, row.name) for row in ROWS})
+_FUNCTIONS = lazy.LazyDict({row.name: partial(operation, row.name) for row in ROWS})
 
-__getattr__, __dir__ = lazy.attributes(__name__, _MADE.__getitem__, lambda: __all__)
+__getattr__, __dir__ = lazy.attributes(__name__, _FUNCTIONS.__getitem__, lambda: __all__)
 
 
 def cast(x: Any, dtype: Any, *, out: Any = None, stream: Any = None) -> Any:
-    """``x`` as ``dtype``: an array, rounded once, or a value of a formula.
+    """``y[i] = dtype(x[i])``, rounded once; ``x`` is an array, or a value in a pointwise function.
 
     Shapes
         Any; the result has that of ``x``.
@@ -50,7 +49,7 @@ def cast(x: Any, dtype: Any, *, out: Any = None, stream: Any = None) -> Any:
         Contract ``pointwise/1``: rounded once to nearest; to integers it cuts towards zero
         (:mod:`ptxgen.numerics.formula`).
     Errors
-        DtypeError for what is no dtype of arrays here; ShapeError, DeviceError or CompileError.
+        DtypeError for an unsupported ``dtype``; ShapeError, DeviceError or CompileError.
     Source
         ``ptxgen/ops/pointwise.py``.
     """

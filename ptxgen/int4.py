@@ -1,8 +1,8 @@
-"""Matrices of 4-bit integers: packing them, and their products.
+"""Packing and products of matrices of 4-bit integers.
 
-:func:`pack` and :func:`unpack` take arrays of NumPy, PyTorch or CuPy, and :func:`gemm` whatever
-operations take. :mod:`ptxgen.numerics.int4` has the contract and the format. Importing this does no
-work.
+:func:`pack` and :func:`unpack` take arrays of NumPy, PyTorch or CuPy, and :func:`gemm` any array
+that operations accept. :mod:`ptxgen.numerics.int4` has the contract and the format. Importing this
+does no work.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ __getattr__, __dir__ = lazy.attributes(
 
 
 def pack(x: Any, dtype: str = "s4") -> Any:
-    """``x[..., 2i] & 15 | x[..., 2i + 1] << 4``: two integers of 4 bits a byte.
+    """``x[..., 2i] & 15 | x[..., 2i + 1] << 4``: packs two 4-bit integers into a byte.
 
     Shapes
         ``x`` ``[..., n]``, n even; the result ``[..., n / 2]``.
     Dtypes
-        ``x``: any of integers, of NumPy, PyTorch or CuPy; its numbers are those of ``dtype``
-        (``"s4"``: -8 .. 7, ``"u4"``: 0 .. 15). The result is uint8.
+        ``x``: any integer dtype, of NumPy, PyTorch or CuPy, with elements in the range of
+        ``dtype`` (``"s4"``: -8 .. 7, ``"u4"``: 0 .. 15). The result is uint8.
     Order
-        Nothing is computed. On a GPU this waits, as the numbers are looked at.
+        Nothing is computed. On a GPU this synchronises, to check the range of the elements.
     Errors
-        DtypeError, ShapeError for an odd n, OptionError for numbers that are none of ``dtype``.
+        DtypeError, ShapeError for an odd n, OptionError for elements out of range.
     Source
         ``ptxgen/int4.py``.
     """
     element = numerics.ELEMENTS[numerics.DTYPE.read("dtype", dtype)]
-    seen = _seen(x)
+    seen = _array_view(x)
     if "int" not in seen.dtype:
         raise DtypeError(f"x has dtype {seen.dtype}; takes integers")
     if not seen.shape or seen.shape[-1] % 2:
@@ -53,7 +53,7 @@ def pack(x: Any, dtype: str = "s4") -> Any:
 
 
 def unpack(x: Any, dtype: str = "s4") -> Any:
-    """``unpack(pack(x)) == x``: the integers of bytes that hold two each.
+    """``unpack(pack(x)) == x``: unpacks two 4-bit integers from each byte.
 
     Shapes
         ``x`` ``[..., n]``; the result ``[..., 2n]``.
@@ -63,12 +63,12 @@ def unpack(x: Any, dtype: str = "s4") -> Any:
     Order
         Nothing is computed.
     Errors
-        DtypeError, ShapeError for no dimension, OptionError.
+        DtypeError, ShapeError for an ``x`` without dimensions, OptionError for another ``dtype``.
     Source
         ``ptxgen/int4.py``.
     """
     numerics.DTYPE.read("dtype", dtype)
-    seen = _seen(x)
+    seen = _array_view(x)
     if seen.dtype != numerics.PACKED:
         raise DtypeError(f"x has dtype {seen.dtype}; takes {numerics.PACKED}")
     if not seen.shape:
@@ -76,8 +76,10 @@ def unpack(x: Any, dtype: str = "s4") -> Any:
     return numerics.unpack(x, dtype)
 
 
-def _seen(x: Any) -> ArrayView:
-    """View of an array of NumPy, PyTorch or CuPy. Raises DtypeError for anything else."""
+def _array_view(x: Any) -> ArrayView:
+    """Returns address, shape and dtype of an array of NumPy, PyTorch or CuPy. Raises DtypeError
+    for anything else.
+    """
     if framework_of(x) not in ("numpy", "torch", "cupy"):
         raise DtypeError(f"x is a {type(x).__qualname__}; takes an array of NumPy, PyTorch or CuPy")
     return view(x, "x")

@@ -1,7 +1,7 @@
-"""Layout: what only says where elements lie, or brings them there. Views where a view will do.
+"""Layout of arrays: views and copies that only move elements, and rotary embedding.
 
-Arrays are those of any framework that slices as NumPy does; results that are not views are made in
-the caller's framework, by one pass over memory (:mod:`ptxgen.ops.layout`).
+Views are taken from arrays of any framework that slices as NumPy does. Other results are new arrays
+in the caller's framework, made by one pass over memory (:mod:`ptxgen.ops.layout`).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ptxgen.runtime.arrays import framework_of
 
 __all__ = ["concat", "contiguous", "expand", "narrow", "pad", "rope", "split_qkv", "transpose"]
 _PASSES = ("concat", "contiguous", "pad", "rope")
-"""Operations, of one pass over memory."""
+"""Names of operations that write a new array, in one pass."""
 
 
-_MADE = lazy.LazyDict({name: partial(operation, name) for name in _PASSES})
+_FUNCTIONS = lazy.LazyDict({name: partial(operation, name) for name in _PASSES})
 
-__getattr__, __dir__ = lazy.attributes(__name__, _MADE.__getitem__, lambda: __all__)
+__getattr__, __dir__ = lazy.attributes(__name__, _FUNCTIONS.__getitem__, lambda: __all__)
 
 
 def narrow(x: Any, axis: int, start: int, length: int) -> Any:
-    """A view of ``x``: ``length`` elements along ``axis``, from ``start`` on.
+    """``x[start : start + length]`` along ``axis``: a view.
 
     Shapes
         ``x`` any; the result has ``length`` along ``axis``.
@@ -40,7 +40,7 @@ def narrow(x: Any, axis: int, start: int, length: int) -> Any:
         Nothing is computed, and nothing copied.
     Errors
         ShapeError for an axis that ``x`` lacks, and for elements beyond its end; DtypeError for
-        what is no array.
+        an ``x`` that is no array.
     Source
         ``ptxgen/layout.py``.
     """
@@ -55,7 +55,7 @@ def narrow(x: Any, axis: int, start: int, length: int) -> Any:
 
 
 def transpose(x: Any, first: int = -2, second: int = -1) -> Any:
-    """A view of ``x`` whose axes ``first`` and ``second`` have changed places.
+    """A view of ``x`` with axes ``first`` and ``second`` swapped.
 
     Shapes
         ``x`` any.
@@ -64,7 +64,7 @@ def transpose(x: Any, first: int = -2, second: int = -1) -> Any:
     Order
         Nothing is computed, and nothing copied.
     Errors
-        ShapeError for an axis that ``x`` lacks; DtypeError for what is no array.
+        ShapeError for an axis that ``x`` lacks; DtypeError for an ``x`` that is no array.
     Source
         ``ptxgen/layout.py``.
     """
@@ -84,7 +84,7 @@ def expand(x: Any, shape: Sequence[int]) -> Any:
     Order
         Nothing is computed, and nothing copied.
     Errors
-        ShapeError if it cannot be; DtypeError for what is no array.
+        ShapeError if ``x`` does not broadcast to it; DtypeError for an ``x`` that is no array.
     Source
         ``ptxgen/layout.py``.
     """
@@ -104,7 +104,7 @@ def split_qkv(x: Any, heads: int, kv_heads: int) -> tuple[Any, Any, Any]:
     """Queries, keys and values of a packed projection: views of ``x``.
 
     A row holds all heads of the queries, then those of the keys, then those of the values.
-    :func:`ptxgen.attention` with ``layout="bshd"`` reads them where they lie.
+    :func:`ptxgen.attention` with ``layout="bshd"`` reads these views without a copy.
 
     Shapes
         ``x`` ``[..., (heads + 2 kv_heads) D]``, of stride 1 along the last dimension; the results
@@ -114,7 +114,8 @@ def split_qkv(x: Any, heads: int, kv_heads: int) -> tuple[Any, Any, Any]:
     Order
         Nothing is computed, and nothing copied.
     Errors
-        ShapeError for rows that so many heads do not divide; DtypeError for what is no array.
+        ShapeError unless ``heads + 2 kv_heads`` divides the last dimension; DtypeError for an ``x``
+        that is no array.
     Source
         ``ptxgen/layout.py``.
 

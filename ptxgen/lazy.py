@@ -1,4 +1,4 @@
-"""Values that are made or loaded when they are first used: attributes, functions, mappings."""
+"""Module attributes, functions and mapping values that are imported or computed on first use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def attributes(
 
 
 def function(home: str) -> Callable[..., Any]:
-    """Returns a function that loads the one at ``"package.module:name"`` when it is called."""
+    """Returns a function that imports ``"package.module:name"`` when it is called, and calls it."""
 
     def call(*arguments: Any, **options: Any) -> Any:
         return resolve(home)(*arguments, **options)
@@ -50,15 +50,17 @@ def function(home: str) -> Callable[..., Any]:
 
 
 def made(values: Mapping[Key, Value]) -> Makers[Key, Value]:
-    """Returns makers of values that exist already."""
+    """Wraps each of ``values`` in a function that returns it: the form of a :class:`LazyDict`
+    source.
+    """
     return {key: lambda value=value: value for key, value in values.items()}  # type: ignore[misc]
 
 
 class LazyDict(MutableMapping[Key, Value]):
-    """A mapping that makes each value when it is first asked for.
+    """A mapping that computes each value at its first look-up.
 
-    Its sources are mappings from keys to functions that make the values, or functions that return
-    such a mapping; those are called when the first key is asked for.
+    A source is a mapping from keys to functions that return the values, or a function that returns
+    such a mapping and is called at the first look-up of any key.
     """
 
     def __init__(self, *sources: Makers[Key, Value] | Callable[[], Makers[Key, Value]]) -> None:
@@ -67,7 +69,7 @@ class LazyDict(MutableMapping[Key, Value]):
         self._values: dict[Key, Value] = {}
 
     def add(self, source: Makers[Key, Value] | Callable[[], Makers[Key, Value]]) -> None:
-        """Adds a source, of keys that are not there yet."""
+        """Adds a source (as in the class's docstring), whose keys are new."""
         self._sources.append(source)
 
     @property

@@ -1,11 +1,11 @@
-"""Locks that a forked child finds free.
+"""Locks that are free in a forked child process.
 
 ``fork`` copies the locks of a process as they are, but only the thread that called it. A lock that
 another thread held stays locked in the child for ever. So every lock of the package is a
-:class:`Lock`: one hook, set when the first is made, renews them all in the child.
+:class:`Lock`: one hook, set when the first is created, renews them all in the child.
 
-What such a lock guards has to be usable wherever the other thread had come to: each critical
-section of the package overwrites what it needs, or changes a container in one step.
+Guarded data must be usable wherever a fork interrupted the lock's holder. So each critical section
+of the package overwrites what it needs, or changes a container in one step.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import sys
 import threading
 import weakref
 
-_made: weakref.WeakSet[Lock] = weakref.WeakSet()
+_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 _hooked = False
 
 
 class Lock:
     """A reentrant mutex, as a context manager.
 
-    In a forked child it is free, unless the thread that forked was inside: that one goes on in the
-    child, and leaves it as usual.
+    In a forked child it is free, unless the thread that forked held it: that thread continues in
+    the child, and releases it as usual.
     """
 
     __slots__ = ("__weakref__", "_depth", "_lock", "_owner")
 
     def __init__(self) -> None:
         self._renew()
-        _watch(self)
+        _register(self)
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -54,16 +54,16 @@ class Lock:
             self._renew()
 
 
-def _watch(lock: Lock) -> None:
+def _register(lock: Lock) -> None:
     global _hooked
-    _made.add(lock)
+    _locks.add(lock)
     if not _hooked and hasattr(os, "register_at_fork"):
         _hooked = True
-        os.register_at_fork(after_in_child=_forked)
+        os.register_at_fork(after_in_child=_renew_in_child)
 
 
-def _forked() -> None:
-    for lock in list(_made):
+def _renew_in_child() -> None:
+    for lock in list(_locks):
         lock.forked()
     if sys.version_info < (3, 12):
         for each in cached_properties():
@@ -71,8 +71,8 @@ def _forked() -> None:
 
 
 def cached_properties() -> list[functools.cached_property[object]]:
-    """The cached properties of all classes of the package. Each has a lock in Python 3.11, which
-    all instances share; Python 3.12 removed it.
+    """Returns the cached properties of all classes of the package. In Python 3.11 each has a lock
+    that all instances share; Python 3.12 removed it.
     """
     modules = [m for name, m in list(sys.modules.items()) if name.split(".")[0] == __package__]
     classes = {x for m in modules for x in list(vars(m).values()) if isinstance(x, type)}

@@ -1,4 +1,4 @@
-"""Names of :mod:`ptxgen.quantized` for one format, NF4: QLoRA's, of 4 bits."""
+"""Functions of :mod:`ptxgen.quantized` for one format: NF4, QLoRA's 4-bit format."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def quantize(w: Any, layout: str = "nk") -> Weight:
 
 
 def from_bitsandbytes(param: Any) -> Weight:
-    """:func:`ptxgen.quantized.from_bitsandbytes` of a parameter with ``quant_type`` "nf4"."""
+    """``ptxgen.quantized.from_bitsandbytes(param)``, of a parameter with ``quant_type`` "nf4"."""
     return _named(bitsandbytes.from_bitsandbytes(param))

@@ -1,10 +1,10 @@
-"""Quantized weights: formats of few bits a number, and products with weights in them.
+"""Quantized weights: formats of a few bits an element, and products with such weights.
 
 :data:`FORMATS` has the formats by name, :func:`register` adds one. :func:`quantize` and
 :func:`dequantize` convert weights (:class:`QuantizedWeight`) of NumPy or PyTorch;
 :func:`from_bitsandbytes` and :func:`to_bitsandbytes` convert those of bitsandbytes, exactly.
-:func:`linear` and :func:`linear_dgrad` multiply with them, with the bits of the same on the
-dequantized weight. :mod:`ptxgen.numerics.weight_format` defines a format's bits.
+:func:`linear` and :func:`linear_dgrad` multiply with a quantized weight, with the bits of the
+dequantized one. :mod:`ptxgen.numerics.weight_format` defines a format's bits.
 
 Importing this does nothing: each name is loaded when it is first used.
 """

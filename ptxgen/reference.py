@@ -1,8 +1,8 @@
-"""NumPy oracles of the operations, with their names: the bits that every kernel returns.
+"""NumPy oracles of the operations, under the same names; they return the bits of every kernel.
 
-Arguments and results are those of the operations, on NumPy arrays. Contracts have oracles that are
-written by hand (:mod:`ptxgen.oracle`); those of operations that are made of others are made of
-theirs (:func:`ptxgen.program.interpret.derived`).
+Arguments and results are those of the operations, on NumPy arrays. Operations with kernels have
+oracles written by hand (:mod:`ptxgen.oracle`); oracles of operations composed of others call these
+(:func:`ptxgen.program.interpret.derived`).
 
 >>> import numpy, ptxgen
 >>> ptxgen.reference.softmax(numpy.zeros((1, 4), "f4"))
@@ -20,7 +20,7 @@ OTHER_NAMES = {
     "nf4_linear": "quantized_linear",
     "nf4_linear_dgrad": "quantized_linear_dgrad",
 }
-"""Names that oracles had before."""
+"""Current names of oracles, by their former names."""
 
 
 def _load(name: str) -> Any:

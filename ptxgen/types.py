@@ -1,4 +1,4 @@
-"""Types of arguments, as the signatures of operations and their stubs name them."""
+"""Types of arguments and results, for the signatures of operations and their stubs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Array(Protocol):
 
 
 ArrayT = TypeVar("ArrayT", bound=Array)
-"""The type of the first array, which results have too: its framework's. (A dtype that NumPy's types
-may name beside it is the argument's own, not the result's.)
+"""Type variable of an operation's first array, such as ``torch.Tensor``, and of its results. (A
+dtype in NumPy's type is the argument's own, not the result's.)
 """
 DtypeLike: TypeAlias = Any
 """A dtype: its full name, such as "bfloat16", or a dtype of PyTorch, NumPy, CuPy or JAX."""

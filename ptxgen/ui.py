@@ -18,7 +18,7 @@ _PLAIN_EVERY_S = 5.0  # between lines of progress where there is no terminal
 
 
 def emit(text: object = "") -> None:
-    """Prints a line of the command's result."""
+    """Prints a line of the command's result to stdout."""
     print(text)
 
 
@@ -67,7 +67,7 @@ def pairs(items: Iterable[tuple[str, object]], indent: str = "  ") -> str:
 
 
 def missing(what: str, error: ModuleNotFoundError) -> PtxgenError:
-    """Returns the error of a command that needs an optional package; it says what to install."""
+    """Returns the error for ``what``, which needs an optional package; it says what to install."""
     extra = {"z3": "test", "matplotlib": "bench", "shtab": "completion"}.get(str(error.name))
     how = f"'ptxgen[{extra}]', or '.[{extra}]' in a checkout" if extra else str(error.name)
     return PtxgenError(
@@ -101,7 +101,7 @@ def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
 
 
 class Named(Protocol):
-    """An item whose progress can be reported: anything with a name."""
+    """Protocol of an item whose progress can be reported: anything with a name."""
 
     @property
     def name(self) -> str:
@@ -109,14 +109,14 @@ class Named(Protocol):
 
 
 class Progress:
-    """A progress bar on a terminal, and lines a few seconds apart elsewhere, on stderr.
+    """A progress bar on stderr if that is a terminal, else a line every few seconds.
 
     Call it with (done, total, item) after each item. Use it as a context manager.
     """
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._start = self._told = time.monotonic()
+        self._start = self._last_line = time.monotonic()
         self._live = sys.stderr.isatty()
         self._drawn = False
 
@@ -143,6 +143,6 @@ class Progress:
             sys.stderr.write("\r" + line[: shutil.get_terminal_size().columns - 1] + "\x1b[K")
             sys.stderr.flush()
             self._drawn = True
-        elif now - self._told >= _PLAIN_EVERY_S:
-            self._told = now
+        elif now - self._last_line >= _PLAIN_EVERY_S:
+            self._last_line = now
             note(f"{self._what}: {done}/{total}, {seconds:.0f} s")

@@ -298,6 +298,37 @@ def test_lines_of_prose_are_short(document: Path) -> None:
     assert not [line for line in long if " " in re.sub(r"`[^`]*`", "", line).strip()]
 
 
+LONG = {f"docs/reference/{name}.md" for name in ("contracts", "operations", "support")}
+"""Pages that may have more than WORDS words: of contracts, of operations, and a generated table."""
+WORDS = 2500
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_pages_are_short(document: Path) -> None:
+    """Pages have few words, table lines aside; notes and the changelog are no pages of the site."""
+    if document.parts[0] == "docs" and document.parent.name != "notes":
+        words = len(read(document).replace("|", " ").split())
+        assert words <= WORDS or document.as_posix() in LONG, f"{document}: {words} words"
+
+
+def test_the_readmes_areas_are_those_of_the_report() -> None:
+    """The README's figures of an area are those of the page that ``bench report`` writes."""
+    report = {
+        tuple(
+            re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", c) for c in line.strip("| ").split(" | ")[:2]
+        ): line
+        for line in table(Path("docs/performance.md"), "area")
+    }
+    for line in table(README, "area"):
+        area, beside, figures = line.strip("| ").split(" | ")
+        (found,) = (
+            row.strip("| ").split(" | ")
+            for (name, peer), row in report.items()
+            if (name.lower(), peer) == (area.lower(), beside)
+        )
+        assert figures == f"{found[3]} ({found[4]})", area
+
+
 def test_the_readmes_first_program_needs_no_gpu() -> None:
     first, *others = blocks(README, "python")
     assert first.info == [], "the first program is run everywhere"
@@ -534,12 +565,18 @@ def test_documents_are_rewritten_for_the_site() -> None:
     assert pages().markdown("It.\n\nShapes\n    ``x``\n    any.\n\n>>> f(\n...     1)\n2\n") == (
         "It.\n\n\nShapes\n:   `x`\n    any.\n\n\n```pycon\n>>> f(\n...     1)\n2\n```"
     )
+    tasks = "## Products\n| `linear` | x |\n## Other\n| `matmul` | x |\n"
+    page = pages().grouped("ptxgen", ["AError", "explain", "linear"], tasks)
+    found = re.findall(r"^(?:## |::: )(.+)", page, re.MULTILINE)
+    others = ["Other functions and types", "ptxgen.explain", "Errors", "ptxgen.AError"]
+    assert found == ["ptxgen", "Products", "ptxgen.linear", *others]
 
 
 def test_all_documents_are_on_the_site() -> None:
+    """All documents are in the navigation but notes and single decisions, which others link to."""
     told = set(re.findall(r"([\w/-]+\.md)$", read(Path("mkdocs.yml")), re.MULTILINE))
     there = {p.relative_to(CHECKOUT / "docs").as_posix() for p in (CHECKOUT / "docs").rglob("*.md")}
-    assert told == there | {"index.md"}
+    assert told == {p for p in there if not re.match(r"notes/|adr/\d", p)}
 
 
 def table(document: Path, heading: str) -> list[str]:

@@ -71,15 +71,15 @@ def test_commands_of_the_documents_are_found_with_what_they_need() -> None:
     import doc_commands
 
     items = list(doc_commands.collect())
-    assert len({item.place for item in items}) == len(items), "a place is a line"
+    assert len({item.location for item in items}) == len(items), "a place is a line"
     found = {item.text: item for item in items}
     recorded = next(
         item for text, item in found.items() if "--rows bench/results/random-f32" in text
     )
-    assert recorded.place.startswith("README.md:") and recorded.phase == "checkout"
-    assert found["make test"].left_out(checkout=True) == "has a gate of its own"
+    assert recorded.location.startswith("README.md:") and recorded.phase == "checkout"
+    assert found["make test"].skip_reason(checkout=True) == "has a gate of its own"
     demo = found["ptxgen demo"]
-    assert demo.phase == "wheel" and not demo.left_out(checkout=False)
+    assert demo.phase == "wheel" and not demo.skip_reason(checkout=False)
     told = {word for item in found.values() for word in item.needs if item.kind == "sh"}
     assert told <= {"gpu", "checkout", "recipe", *doc_commands.EXTRAS}
 

@@ -4,14 +4,14 @@
     python tools/doc_commands.py dist/*.whl --python python3.13 --numpy oldest --match README
 
 Each line of a ``sh`` block and each ``python`` block runs in one empty directory, in a fresh
-environment that has the wheel alone. Words behind the fence say what else a block needs:
+environment that has the wheel alone. Words after a fence's language say what else its block needs:
 
-    gpu        a GPU: left out
+    gpu        a GPU: not run
     checkout   a checkout with an editable install: runs in a clone of HEAD with --checkout
     test       the packages of ``.[test]``: runs after those are installed (so with other extras)
-    recipe     the edits that the page describes: left out
+    recipe     the edits that the page describes: not run
 
-Lines of make, pip and pytest are left out (they have gates of their own), and so are lines with
+Lines of make, pip and pytest are not run (they have gates of their own), nor are lines with
 ``FILE``, which stands for a file of the reader's. Prints a table; status 1 if anything failed.
 """
 
@@ -33,37 +33,37 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = ("*.md", "docs/**/*.md", "examples/*.md")
 FENCE = re.compile(r"^```(sh|python)( [^\n]+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIRST_NUMPY = {"3.13": "2.1.0", "3.14": "2.3.2"}
-"""First NumPy release with wheels, for Pythons that the lower bound has no wheels for."""
+"""First NumPy release with wheels for a Python, if the lower bound of NumPy has none for it."""
 EXTRAS = ("completion", "test")
-"""Extras that a block may ask for."""
+"""Extras of the package that a block may need."""
 OWN_GATES = ("make", "pip", "pytest")
 LIMIT = 600
-"""Time limit of one item in seconds."""
+"""Time limit of one command or program in seconds."""
 DOCTEST = "import doctest, sys; sys.exit(doctest.testfile(sys.argv[1], False)[0] > 0)"
 
 
 @dataclass(frozen=True)
 class Item:
-    """A command or a program of a document, with the words behind its fence."""
+    """A command or program of a document; ``needs``: words after its fence's language."""
 
-    place: str
+    location: str
     kind: str
     text: str
     needs: frozenset[str]
 
     @property
     def phase(self) -> str:
-        """Name of the environment that the item runs in."""
+        """Name of the environment that the item runs in: "wheel", an extra, or "checkout"."""
         return next((word for word in ("checkout", *EXTRAS) if word in self.needs), "wheel")
 
     @property
     def shown(self) -> str:
-        """First line of the item, shortened."""
+        """First line of the item's text, shortened."""
         first = self.text.strip().splitlines()[0]
         return first if len(first) < 90 else first[:87] + "..."
 
-    def left_out(self, *, checkout: bool) -> str:
-        """Returns the reason why the item does not run, or an empty text."""
+    def skip_reason(self, *, checkout: bool) -> str:
+        """Returns the reason why the item is not run, or an empty text."""
         if "gpu" in self.needs:
             return "needs a GPU"
         if "recipe" in self.needs:
@@ -79,7 +79,7 @@ class Item:
 
 
 def collect() -> Iterator[Item]:
-    """Yields the items of all documents, in order."""
+    """Yields the commands and programs of all documents, in order."""
     for document in sorted(p for pattern in DOCUMENTS for p in ROOT.glob(pattern)):
         text = document.read_text(encoding="utf-8")
         for block in FENCE.finditer(text):
@@ -95,8 +95,8 @@ def collect() -> Iterator[Item]:
 
 
 def oldest_numpy(python: str) -> str:
-    """Returns pyproject.toml's lower bound of NumPy, or the first release with wheels for this
-    Python.
+    """Returns pyproject.toml's lower bound of NumPy, or the first release with wheels for
+    ``python``.
     """
     asked = [python, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]
     version = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
@@ -105,7 +105,7 @@ def oldest_numpy(python: str) -> str:
 
 
 class Environment:
-    """A virtual environment with the wheel, and the empty directory that commands run in."""
+    """A virtual environment with the wheel, and the empty directory in which commands run."""
 
     def __init__(self, folder: Path, python: str, wheel: Path, numpy: str) -> None:
         self.wheel, self.clone = wheel, folder / "clone"
@@ -122,7 +122,7 @@ class Environment:
         subprocess.run([*command, *what, *self.numpy], check=True)
 
     def prepare(self, phase: str) -> None:
-        """Installs what a phase needs beyond the one before it."""
+        """Installs the packages of ``phase`` that earlier phases do not need."""
         if phase in EXTRAS:
             self._install(f"{self.wheel}[{phase}]")
         if phase == "checkout":
@@ -130,7 +130,7 @@ class Environment:
             self._install("-e", f"{self.clone}[test,bench]")
 
     def run(self, item: Item) -> str:
-        """Runs one item; returns an empty text, or the output of a failed one."""
+        """Runs an item; returns an empty text, or status and last output line of a failed one."""
         where = self.clone if item.phase == "checkout" else self.empty
         if item.kind == "sh":
             command = ["bash", "-c", item.text]
@@ -151,7 +151,7 @@ class Environment:
 
 
 def main() -> int:
-    """Runs the chosen items and prints a table of them."""
+    """Runs the selected commands and programs, and prints a table of them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--python", default=sys.executable, help="the interpreter")
@@ -159,18 +159,18 @@ def main() -> int:
     parser.add_argument("--match", default="", metavar="TEXT", help="only places with this text")
     parser.add_argument("--checkout", action="store_true", help="those that need a checkout, too")
     given = parser.parse_args()
-    items = [item for item in collect() if given.match in item.place]
+    items = [item for item in collect() if given.match in item.location]
     reasons: dict[str, int] = {}
     ran = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         made = Environment(Path(folder), given.python, given.wheel.resolve(), given.numpy)
         for phase in ("wheel", *EXTRAS, "checkout"):
             chosen = [item for item in items if item.phase == phase]
-            todo = [i for i in chosen if not i.left_out(checkout=given.checkout)]
+            todo = [i for i in chosen if not i.skip_reason(checkout=given.checkout)]
             for item in chosen:
-                if reason := item.left_out(checkout=given.checkout):
+                if reason := item.skip_reason(checkout=given.checkout):
                     reasons[reason] = reasons.get(reason, 0) + 1
-                    print(f"left out  {item.place:34} {item.shown}  ({reason})", flush=True)
+                    print(f"left out  {item.location:34} {item.shown}  ({reason})", flush=True)
             if todo:
                 made.prepare(phase)
             for item in todo:
@@ -179,7 +179,7 @@ def main() -> int:
                 took = time.perf_counter() - begun
                 ran, failed = ran + 1, failed + bool(wrong)
                 state = "FAILED" if wrong else "ran"
-                print(f"{state:8}  {item.place:34} {item.shown}  {took:.1f} s", flush=True)
+                print(f"{state:8}  {item.location:34} {item.shown}  {took:.1f} s", flush=True)
                 if wrong:
                     print(f"          {wrong}", flush=True)
     out = ", ".join(f"{count} {reason}" for reason, count in reasons.items())

@@ -1,7 +1,7 @@
-"""Derive the constants of ``ptxgen/activation.py``.
+"""Derives the constants of ``ptxgen/numerics/activation.py``.
 
-Run ``python tools/fit_activation.py`` to print them with their errors. Everything is fitted
-here from the defining functions, with no published coefficients:
+Run ``python tools/fit_activation.py`` to print them with their errors. Everything is fitted here
+from the defining functions, with no published coefficients:
 
 - ``EXP``: ``(exp(r) - 1 - r) / r**2`` on ``|r| <= 0.347``, weighted so that the relative
   error of ``exp(r)`` is the smallest possible;
@@ -9,8 +9,8 @@ here from the defining functions, with no published coefficients:
   ``u = y / (y + k) - 1/2``, smallest relative error. The factor ``y + k`` takes out the
   ``1 / y`` decay, the map spreads the bend near zero over the interval.
 
-Of all ``k`` in multiples of 1/64 the one with the smallest error after rounding is taken;
-any such ``k`` keeps ``(y + k) - k`` exact in f32.
+Of all ``k`` in multiples of 1/64, the one with the smallest error after rounding is used; any such
+``k`` keeps ``(y + k) - k`` exact in f32.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ TAIL_DEGREE = 9
 
 
 def fit_f32(x: Array, target: Array, weight: Array, degree: int) -> tuple[list[float], float]:
-    """f32 coefficients, constant term first, and ``max |weight * error|`` on the grid ``x``.
+    """Fits f32 coefficients, constant term first; returns them and ``max |weight * error|``.
 
-    ``x`` is a Chebyshev grid, on which least squares come close to the minimax polynomial.
-    The constant term is rounded to f32 first; the others are then fitted again so that they
-    absorb what they can of its rounding error; and so on, upwards.
+    ``x`` is a Chebyshev grid, on which least squares come close to the minimax polynomial. The
+    constant term is rounded to f32 first; the others are fitted again, to absorb what they can of
+    its rounding error; then the next term is rounded, and so on.
     """
     coefficients: list[float] = []
     rest = target
@@ -48,13 +48,17 @@ def fit_f32(x: Array, target: Array, weight: Array, degree: int) -> tuple[list[f
 
 
 def chebyshev_grid(low: float, high: float, points: int) -> Array:
-    """``points`` increasing points of ``[low, high]``, dense at both ends, none exactly zero."""
+    """Returns ``points`` ascending points of ``[low, high]``, dense at both ends, none exactly
+    zero.
+    """
     cosine = -np.cos((np.arange(points) + 0.5) * (math.pi / points))
     return np.asarray((low + high) / 2 + (high - low) / 2 * cosine, dtype=np.float64)
 
 
 def fit_exp() -> tuple[list[float], float]:
-    """Coefficients of ``(exp(r) - 1 - r) / r**2`` and the relative error of ``exp(r)``."""
+    """Returns the coefficients of ``(exp(r) - 1 - r) / r**2``, and the relative error of
+    ``exp(r)``.
+    """
     r = chebyshev_grid(-EXP_HALF_WIDTH, EXP_HALF_WIDTH, 4000)
     # The series avoids the cancellation of expm1(r) - r.
     target = sum((r**i / math.factorial(i + 2) for i in range(20)), np.zeros_like(r))
@@ -62,13 +66,13 @@ def fit_exp() -> tuple[list[float], float]:
 
 
 def scaled_tail(y: Array) -> Array:
-    """``exp(y**2 / 2) * Phi(-y)`` in float64."""
+    """Returns ``exp(y**2 / 2) * Phi(-y)`` in float64."""
     erfc: Callable[[Array], Array] = np.vectorize(math.erfc)
     return np.asarray(0.5 * erfc(y / math.sqrt(2)) * np.exp(y * y / 2), dtype=np.float64)
 
 
 def fit_tail(k: float) -> tuple[list[float], float]:
-    """Coefficients of the Gaussian tail for one ``k``, and their relative error."""
+    """Returns the coefficients of the Gaussian tail for one ``k``, and their relative error."""
     u = chebyshev_grid(-0.5, TAIL_LIMIT / (TAIL_LIMIT + k) - 0.5, 1500)
     y = k * (0.5 + u) / (0.5 - u)
     target = (y + k) * scaled_tail(y)

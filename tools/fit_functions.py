@@ -1,9 +1,9 @@
-"""Derive the polynomials of ``ptxgen/numerics/functions.py``.
+"""Derives the polynomials of ``ptxgen/numerics/functions.py``.
 
 Run ``python tools/fit_functions.py`` to print them with their errors. Everything is fitted here
 from the defining functions, with no published coefficients, as ``tools/fit_activation.py`` does it:
-least squares on a Chebyshev grid, a coefficient after the other rounded to f32. (POW_LOG is one of
-f64 and is not rounded to f32.)
+least squares on a Chebyshev grid, one coefficient after the other rounded to f32. (POW_LOG is an
+f64 polynomial and is not rounded.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SQRT_HALF = math.sqrt(0.5)
 
 
 def series(term: Callable[[int], float], x: Array, count: int = 60) -> Array:
-    """``sum(term(i) * x**i)``, by Horner's rule: no cancellation near zero."""
+    """Returns ``sum(term(i) * x**i)`` by Horner's rule, which avoids cancellation near zero."""
     total = np.zeros_like(x)
     for i in reversed(range(count)):
         total = total * x + term(i)
@@ -28,23 +28,23 @@ def series(term: Callable[[int], float], x: Array, count: int = 60) -> Array:
 
 
 def show(name: str, fit: tuple[list[float], float]) -> None:
-    """Prints the coefficients as Python, and the error."""
+    """Prints a polynomial's coefficients as Python source, and its error."""
     coefficients, error = fit
     print(f"# relative error 2**{math.log2(error):.2f}")
     print(f"{name} =", tuple(c.hex() for c in coefficients))
 
 
 def fit_logarithm(low: float, high: float, degree: int) -> tuple[list[float], float]:
-    """Fits ``(log2(1 + t) - t / ln 2) / t**2``; the error is the relative one of log2(1 + t)."""
+    """Fits ``(log2(1 + t) - t / ln 2) / t**2``; returns coefficients and the relative error of
+    ``log2(1 + t)``.
+    """
     t = chebyshev_grid(low, high, POINTS)
     target = series(lambda i: (-1) ** (i + 1) / (i + 2) / LN2, t)
     return fit_f32(t, target, np.abs(t * t / np.log1p(t) * LN2), degree)
 
 
 def fit_wide_logarithm(degree: int) -> tuple[list[float], float]:
-    """Fits ``log2(1 + t) / t`` with coefficients in f64; the error is the relative one of log2(1 +
-    t).
-    """
+    """Fits ``log2(1 + t) / t``; returns f64 coefficients and relative error of ``log2(1 + t)``."""
     t = chebyshev_grid(-0.25, 0.5, POINTS)
     weight = t / np.log1p(t) * LN2
     basis = np.stack([weight * t**k for k in range(degree + 1)], axis=1)
@@ -55,8 +55,9 @@ def fit_wide_logarithm(degree: int) -> tuple[list[float], float]:
 def fit_odd(
     function: Callable[[Array], Array], term: Callable[[int], float], high: float, degree: int
 ) -> tuple[list[float], float]:
-    """Fits ``(f(x) / x - 1) / x**2`` in ``x**2``; ``term(i)`` is its Taylor coefficient of x**(2
-    i).
+    """Fits ``(f(x) / x - 1) / x**2`` as a polynomial in ``x**2``; returns coefficients and error.
+
+    ``term(i)``: coefficient of ``x**(2 i)`` in its Taylor series.
     """
     x = chebyshev_grid(0, high, POINTS)
     square = x * x
@@ -66,8 +67,10 @@ def fit_odd(
 
 
 def fit_odds(high: float, degree: int) -> tuple[list[float], float]:
-    """``log2(P(-x) / P(x)) / x`` in ``x**2``, P the normal probability; the error of ``P(-x)``, of
-    which 2**-8 of itself is as bad as 2**-16.
+    """Fits ``log2(r) / x`` in ``x**2``, where ``r = P(-x) / P(x)``, P the normal distribution
+    function.
+
+    Returns the coefficients, and the largest error of ``r`` over ``r + 2**-8``.
     """
     square = chebyshev_grid(0, high * high, POINTS)
     x = np.sqrt(square)

@@ -1,7 +1,7 @@
-"""Measure the functions of formulas against float64 over every f32.
+"""Measures the f32 functions of formulas against float64, over every f32 argument.
 
 ``python tools/function_errors.py`` prints the table of ``docs/reference/functions.md``; it takes
-about two hours on two processors. Names choose functions; ``--step N`` takes every N-th argument
+about two hours on two processors. Names select functions; ``--step N`` takes every N-th argument
 only.
 """
 
@@ -22,9 +22,9 @@ from ptxgen.oracle.formula import call
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 BLOCK = 1 << 14
-"""Arguments computed at a time, so that their intermediate arrays stay in the L2 cache."""
+"""Number of arguments computed at a time, so that intermediate arrays stay in the L2 cache."""
 CHUNK = 1 << 26
-"""Arguments of one task of the pool."""
+"""Number of arguments in one task of the process pool."""
 
 _erf: Callable[[F64], F64] = np.vectorize(math.erf, otypes=[np.float64])
 _erfc: Callable[[F64], F64] = np.vectorize(math.erfc, otypes=[np.float64])
@@ -62,11 +62,13 @@ TRUTH: dict[str, Callable[[F64], F64]] = {
         x, _probability(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
     ),
 }
-"""The functions of one argument in float64, with relative errors below 2**-40 or so."""
+"""Functions of one argument in float64, with relative errors below about 2**-40, by name."""
 
 
 class Worst(NamedTuple):
-    """The largest errors, and where: of normal results in ulp, of subnormal ones in 2**-149."""
+    """Largest errors and their arguments: normal results in ulp, subnormal ones in units of
+    2**-149.
+    """
 
     normal: float
     at: float
@@ -75,10 +77,10 @@ class Worst(NamedTuple):
 
 
 def errors(value: F32, exact: F64) -> tuple[F64, NDArray[np.bool_]]:
-    """The error of each value in its own ulp, and whether that is one of a normal number.
+    """Returns the error of each value in ulp, and whether its exact result is a normal number.
 
-    Infinite if one of both is a NaN, or infinite where the other is far from it, or if both are
-    zeros of different signs.
+    The error is infinite if only one of both is a NaN, if only one is infinite and the other is far
+    from overflow, or if both are zeros of different signs.
     """
     with np.errstate(all="ignore"):
         wide, size = value.astype(np.float64), np.abs(exact)
@@ -97,7 +99,7 @@ def errors(value: F32, exact: F64) -> tuple[F64, NDArray[np.bool_]]:
 
 
 def worst(name: str, blocks: Iterable[F32]) -> Worst:
-    """The largest errors over ``blocks`` of arguments."""
+    """Returns the largest errors of function ``name`` over ``blocks`` of arguments."""
     found = [0.0, 0.0, 0.0, 0.0]
     for x in blocks:
         with np.errstate(all="ignore"):
@@ -112,7 +114,7 @@ def worst(name: str, blocks: Iterable[F32]) -> Worst:
 
 
 def arguments(first: int, last: int, step: int = 1) -> Iterator[F32]:
-    """The f32 numbers whose bits are ``first``, ``first + step``, … below ``last``, in blocks."""
+    """Yields, in blocks, the f32 values whose bits are ``range(first, last, step)``."""
     for start in range(first, last, BLOCK * step):
         bits = np.arange(start, min(start + BLOCK * step, last), step, dtype=np.uint32)
         yield bits.view(np.float32)
@@ -124,7 +126,10 @@ def _task(task: tuple[str, int, int]) -> Worst:
 
 
 def sweep(name: str, step: int, run: Callable[..., Iterable[Any]] = map) -> Worst:
-    """The largest errors over every ``step``-th f32; ``step`` divides CHUNK or is below BLOCK."""
+    """Returns the largest errors of a function over every ``step``-th f32.
+
+    ``step`` divides CHUNK or is below BLOCK; ``run`` maps tasks, such as a pool's ``map``.
+    """
     parts = list(run(_task, [(name, first, step) for first in range(0, 1 << 32, CHUNK)]))
     normal = max(parts, key=lambda w: w.normal)
     small = max(parts, key=lambda w: w.subnormal)

@@ -1,10 +1,10 @@
-"""Random calls of every public operation, on the CPU device where there is no GPU.
+"""Random calls of every public operation, on the CPU device if there is no GPU.
 
     python tools/fuzz_calls.py --valid 2000 --bad 5000 --seed 1
 
-Valid calls are to have their oracle's bits, and to be as near to a float64 formula as its bound
-says; bad ones to be refused by an error of ptxgen that names the argument. Prints what is not so,
-with what repeats it, and ends with 1 if there was any.
+A valid call must return its oracle's bits, which must be within the stated bound of a float64
+formula. A bad call must raise an error of ptxgen that names the argument. Prints each failure with
+the arguments that reproduce it; exit status 1 if there was any.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ import time
 import shared_tests  # noqa: F401
 
 SECONDS = 120
-"""Seconds after which a call is taken to hang."""
+"""Seconds after which a call is considered to hang."""
 
 
 def run(work: tuple[str, str, int]) -> tuple[str, str, int, str, str]:
-    """Runs one drawn call; returns its description and its fault, empty if there is none."""
+    """Runs one random call (kind, operation, seed); returns these, its text, and its fault.
+
+    The fault is an empty text if there is none.
+    """
     import calls
 
     kind, name, seed = work
@@ -46,7 +49,7 @@ def run(work: tuple[str, str, int]) -> tuple[str, str, int, str, str]:
 
 
 def main() -> int:
-    """Runs the drawn calls; returns the exit status."""
+    """Runs the random calls; returns the exit status."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

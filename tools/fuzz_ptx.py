@@ -1,12 +1,13 @@
-"""Holds the CPU device against ptxas, on random instructions of every form that it knows.
+"""Compares the CPU device with ptxas, on random instructions of every form that it knows.
 
     python tools/fuzz_ptx.py --draws 200000 --seed 1      # ptxas of nvidia-cuda-nvcc
     python tools/fuzz_ptx.py --draws 20000 --ptxas /usr/local/cuda/bin/ptxas
     python tools/fuzz_ptx.py --record 1500                    # writes tests/conformance/ptxas.txt
 
-Every draw must end in a typed error, a documented fault, or well; and what ptxas refuses must be
-refused here. What is refused here and taken by ptxas is outside the subset: it is counted, and
-with ``--outside`` listed. Ends with status 1 if a draw raised anything else, or was taken wrongly.
+The CPU device must run each instruction, end in a documented fault, or refuse it with a typed
+error; and it must refuse what ptxas refuses. Instructions that only ptxas accepts are outside the
+supported subset: they are counted, and listed with ``--outside``. Exit status 1 if an instruction
+raised anything else, or was accepted wrongly.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _LINE = re.compile(r"line (\d+); (?:error|fatal)\s*: (.*)")
 
 
 def find_ptxas() -> Path:
-    """Returns the path of ptxas in the package of the extra ``long``."""
+    """Returns the path of ptxas from the packages of the extra ``long``."""
     spec = find_spec("nvidia")
     for folder in spec.submodule_search_locations or () if spec else ():
         for found in sorted(Path(folder).glob("*/bin/ptxas")):
@@ -44,16 +45,16 @@ def find_ptxas() -> Path:
 
 
 class Judge:
-    """Asks ptxas about many instructions at a time."""
+    """Runs ptxas on many instructions at a time."""
 
     def __init__(self, ptxas: Path) -> None:
         self.ptxas = ptxas
 
     def refused(self, draws: Sequence[Draw], target: str) -> dict[int, str]:
-        """Returns the draws that ptxas refuses, by index, with its reason.
+        """Returns the reason of ptxas for each instruction that it refuses, by index.
 
-        An error of syntax hides all that follows, and one of meaning what comes later in the
-        compiler; so the refused ones are taken out until nothing is said any more.
+        A syntax error hides all errors after it, and a semantic error those of later compiler
+        phases; so refused instructions are removed and ptxas runs again, until it reports no error.
         """
         found: dict[int, str] = {}
         while True:
@@ -101,7 +102,7 @@ class Judge:
 
 
 def main() -> int:
-    """Draws instructions, judges them, and prints the findings; returns the exit status."""
+    """Draws instructions, compares both verdicts, and prints findings; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draws", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,9 +1,9 @@
 """Checks docstrings and commit subjects: openings, lengths, form. ``make lint`` runs it.
 
-A docstring is the text of a module, class or function, or the text behind an assignment. Its first
+A docstring is the text of a module, class or function, or the text after an assignment. Its first
 line stands alone: it begins with a noun phrase or a verb in the third person, and has three words.
-A commit subject is an imperative of at most 72 characters without a full stop; those behind the
-commit that brought this file are checked.
+A commit subject is an imperative of at most 72 characters without a full stop; commits after the
+one that added this file are checked.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ FOLDERS = "ptxgen", "tests", "tools", "bench", "examples"
 OPENINGS = (
     "What", "Which", "Where", "How", "Of", "As", "The same", "That of", "Those of", "Those", "That",
 )  # fmt: skip
-"""Words that refer to a line above, or ask."""
+"""Forbidden first words of docstrings: they refer to a line above, or ask."""
 LEAST = 3
-"""Least number of words of a docstring."""
+"""Minimum number of words in a docstring."""
 SUBJECT = 72
-"""Most characters of a commit subject."""
+"""Maximum number of characters in a commit subject."""
 FORMS = (
     "Adds",
     "Added",
@@ -38,7 +38,7 @@ FORMS = (
     "Removes",
     "Removed",
 )
-"""Other forms of verbs that commits often begin with."""
+"""Forbidden first words of commit subjects: verbs that are not imperative."""
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
@@ -59,7 +59,7 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
 
 
 def fault(text: str) -> str:
-    """Returns a docstring's fault, or an empty text."""
+    """Returns a description of a docstring's fault, or an empty text."""
     words = text.split()
     if len(words) < LEAST:
         return f"has {len(words)} words; takes {LEAST} or more"
@@ -70,7 +70,7 @@ def fault(text: str) -> str:
 
 
 def subject_fault(subject: str) -> str:
-    """Returns a commit subject's fault, or an empty text."""
+    """Returns a description of a commit subject's fault, or an empty text."""
     if len(subject) > SUBJECT:
         return f"has {len(subject)} characters; takes {SUBJECT}"
     if subject.endswith("."):
@@ -80,7 +80,7 @@ def subject_fault(subject: str) -> str:
 
 
 def subjects() -> list[str]:
-    """Returns the subjects of commits behind the one that brought this file; none without git."""
+    """Returns the subjects of commits after the one that added this file; none without git."""
     own = Path(__file__).relative_to(CHECKOUT).as_posix()
 
     def git(*words: str) -> list[str]:
@@ -92,7 +92,7 @@ def subjects() -> list[str]:
 
 
 def faults(folders: list[str]) -> Iterator[tuple[str, str]]:
-    """Yields each fault of docstrings: the file, and a line for people."""
+    """Yields file name and message of each docstring's fault."""
     for folder in folders:
         root = CHECKOUT / folder
         for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
@@ -103,7 +103,7 @@ def faults(folders: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def main() -> int:
-    """Prints the faults, or their numbers by folder; returns 1 if there are any."""
+    """Prints the faults, or their counts by folder; returns 1 if there are any."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folders", nargs="*", default=list(FOLDERS), metavar="PATH")
     parser.add_argument("--count", action="store_true", help="numbers by room alone")

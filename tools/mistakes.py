@@ -1,8 +1,8 @@
-"""The mistakes that ``tools/mutate.py`` plants, each with the gate that must catch it.
+"""Mistakes that ``tools/mutate.py`` plants, each with the gate that must catch it.
 
-A mistake is a file, a text that occurs in it once, and what is written in its place. It is one that
-somebody might make, in each room that decides bits; the gate is the narrowest that is meant to see
-it. A text that is gone fails by the mistake's name: take the nearest text that means the same.
+A mistake replaces a text that occurs once in a file. It is one that somebody might make, in any
+package that decides bits; the gate is the narrowest check that is meant to find it. A mistake whose
+text no longer occurs fails by its name: choose the nearest text with the same meaning.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 Command = tuple[str, ...]
-"""Arguments of Python."""
+"""Command line arguments of the Python interpreter."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A planted fault, and the gate that must fail for it; ``torch``: whether it needs PyTorch."""
+    """A planted fault, and the gate that must fail for it; ``torch``: whether the gate needs
+    PyTorch.
+    """
 
     what: str
     file: str
@@ -28,31 +30,34 @@ class Mistake:
 
 
 def tests(file: str, select: str) -> Command:
-    """Returns a gate of a file's tests. (Plain assertions say less, but are not compiled anew.)"""
+    """Returns the gate that runs the tests of a file that ``select`` (pytest's ``-k``) matches.
+
+    Assertions are not rewritten: messages are shorter, but nothing is recompiled.
+    """
     how = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--assert=plain")
     path = next(TESTS.rglob(file), TESTS / file)
     return (*how, str(path.relative_to(TESTS.parent)), "-k", select)
 
 
 def kernel(*names: str) -> Command:
-    """Returns the gate that compares a kernel's bits on the CPU device; ``names``: words of its
-    name.
+    """Returns the gate that compares bits of the kernels whose names contain ``names``, on the CPU
+    device.
     """
     return *tests("test_interp_kernels.py", " and ".join(("test_bits", *names))), "--long"
 
 
 def golden(pattern: str) -> Command:
-    """Returns the gate that compares the goldens of some kernels."""
+    """Returns the gate that compares kernels matching ``pattern`` with their committed goldens."""
     return ("-m", "ptxgen", "golden", "check", "--sample", "0", pattern)
 
 
 def proofs(table: str) -> Command:
-    """Returns the gate that proves a table."""
+    """Returns the gate that proves the dispatcher of a route table."""
     return ("-m", "ptxgen", "prove", table)
 
 
 def drawn(kind: str, name: str) -> Command:
-    """Returns the gate that runs random calls of an operation, valid or bad ones."""
+    """Returns the gate that runs random calls of an operation; ``kind``: "valid" or "bad"."""
     return *tests("test_calls.py", f"many and {kind} and {name}"), "--long"
 
 
@@ -972,8 +977,8 @@ MISTAKES = (
     Mistake(
         "the share of the larger part of a row",
         NUMBERS + "scan.py",
-        "later = m < other",
-        "later = m > other",
+        "other_larger = m < other",
+        "other_larger = m > other",
         BITS,
     ),
     Mistake(
@@ -1063,8 +1068,8 @@ MISTAKES = (
     Mistake(
         "a weight a column taken for one a row",
         "ptxgen/graph/fuse_reductions.py",
-        "if fact(x) != fact(own) or node.data.kind != level:",
-        "if fact(x) != fact(own):",
+        "if layout_key(x) != layout_key(own) or node.data.kind != level:",
+        "if layout_key(x) != layout_key(own):",
         PASSES,
     ),
     Mistake(
@@ -1077,8 +1082,8 @@ MISTAKES = (
     Mistake(
         "a negative number of a call read as an unsigned one",
         "ptxgen/numerics/pointwise.py",
-        "(found,) = struct.unpack(_word(type), word)",
-        '(found,) = struct.unpack("<q" if type == "i32" else _word(type), word)',
+        "(found,) = struct.unpack(_struct_format(type), word)",
+        '(found,) = struct.unpack("<q" if type == "i32" else _struct_format(type), word)',
         tests("test_random_programs.py", "constants"),
     ),
     Mistake(
@@ -1112,7 +1117,7 @@ MISTAKES = (
     Mistake(
         "an epilogue of a result that is read turned",
         "ptxgen/graph/epilogues.py",
-        "if as_written is None or fact(as_written) != fact(seen):",
+        "if as_written is None or layout_key(as_written) != layout_key(seen):",
         "if as_written is None:",
         EPILOGUES,
     ),
@@ -1139,14 +1144,14 @@ MISTAKES = (
     ),
     Mistake(
         "a part that is read when what it is of has changed",
-        "ptxgen/graph/parts.py",
+        "ptxgen/graph/fuse_concat.py",
         "if any(first.read & {b.memory for b in s.writes()} for s in behind):",
         "if first.read & first.written:",
         PASSES,
     ),
     Mistake(
         "keys that are read where they were, when they have changed",
-        "ptxgen/graph/heads.py",
+        "ptxgen/graph/grouped_queries.py",
         "for m, pair in copies.items() if pair[0].memory not in written",
         "for m, pair in copies.items()",
         PASSES,
@@ -1154,8 +1159,8 @@ MISTAKES = (
     Mistake(
         "an argument that is written before all have read it",
         "ptxgen/graph/inplace.py",
-        "if i != at and met and (whole or i != change or not _each(step, memory, target, shift)):",
-        "if i != at and met and whole:",
+        "met and (whole or i != change or not _in_order(step, memory, target, shift)):",
+        "met and whole:",
         PASSES,
     ),
     Mistake(
@@ -1182,7 +1187,7 @@ MISTAKES = (
     Mistake(
         "the order of a launch's pointers goes unchecked into code",
         "ptxgen/runtime/launch.py",
-        "if which is not None and not _within(which, fired):",
+        "if which is not None and not _is_index(which, fired):",
         "if which is not None and False:",
         tests("test_saved_crafted.py", "before_code_is_generated"),
     ),
@@ -1196,14 +1201,14 @@ MISTAKES = (
     Mistake(
         "an offset of a parameter is added to a host address unchecked",
         "ptxgen/runtime/launch.py",
-        "if not _within(at, room - 3) or at % 4 or at < end:",
+        "if not _is_index(at, size - 3) or at % 4 or at < end:",
         "if at < end:",
         tests("test_saved_crafted.py", "before_code_is_generated"),
     ),
     Mistake(
         "a tensor map is written behind its parameter list",
         "ptxgen/runtime/launch.py",
-        "if not _within(box.at, room - MAP_BYTES + 1) or box.at % 64 or box.at < end:",
+        "if not _is_index(box.at, size - MAP_BYTES + 1) or box.at % 64 or box.at < end:",
         "if box.at % 64 or box.at < end:",
         tests("test_saved_crafted.py", "before_code_is_generated"),
     ),
@@ -1259,14 +1264,14 @@ MISTAKES = (
     Mistake(
         "a builtin of generated code by its plain name",
         "ptxgen/program/prepared.py",
-        "if $type($code) is $careful:",
-        "if type($code) is $careful:",
+        "if $type($code) is $negation_checked:",
+        "if type($code) is $negation_checked:",
         tests("test_pointwise.py", "meet_no_name_of_generated_code"),
     ),
     Mistake(
         "locks stay as other threads had them in a forked child",
         "ptxgen/locks.py",
-        "    for lock in list(_made):\n        lock.forked()",
+        "    for lock in list(_locks):\n        lock.forked()",
         "    list(_made)",
         tests("test_forks.py", "though_a_thread_held_the_locks"),
     ),
@@ -1287,7 +1292,7 @@ MISTAKES = (
     Mistake(
         "a graph that writes another argument is replayed",
         "ptxgen/program/replay.py",
-        "found = self._runs.get(places)",
+        "found = self._runs.get(addresses)",
         "found = next(iter(self._runs.values()), None)",
         tests("test_written.py", "on_the_device_is_written_there"),
     ),
@@ -1376,7 +1381,7 @@ MISTAKES = (
     Mistake(
         "an image of one row has the filter's first taps, whichever reach it",
         "ptxgen/ops/implicit_gemm.py",
-        "w = b.narrow(w, i + 1, way.tap,",
+        "w = b.narrow(w, i + 1, subset.tap,",
         "w = b.narrow(w, i + 1, 0,",
         tests("test_conv.py", "images_of_one_row"),
     ),
@@ -1419,13 +1424,13 @@ MISTAKES = (
     Mistake(
         "scratch memory of kernels orders no steps",
         "ptxgen/program/execute.py",
-        "touched.append(Touch(bottom, at, at + size, written=True))",
+        "touched.append(Touch(arena_slot, at, at + size, written=True))",
         "pass",
         tests("test_streams.py", "scratch_memory_is_touched"),
     ),
     Mistake(
         "what is written anew is taken for a part",
-        "ptxgen/graph/parts.py",
+        "ptxgen/graph/fuse_concat.py",
         "return alike and not rest and not overlaps_itself(shape, strides)",
         "return True",
         tests("test_passes.py", "written_anew"),
@@ -1744,7 +1749,7 @@ MISTAKES = (
     Mistake(
         "values of one place that a graph has PyTorch add",
         "ptxgen/torch/aten.py",
-        "rows.copy_(_putting(len(given))(rows, source, *given))",
+        "rows.copy_(_index_put_function(len(given))(rows, source, *given))",
         "torch.ops.aten.index_put_(x, indices, values, True)",
         tests("test_torch_serve.py", "functions_of_tensors"),
         torch=True,

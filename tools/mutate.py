@@ -1,13 +1,13 @@
-"""Plants mistakes into a copy of the tree, one at a time, and wants each caught by its gate.
+"""Plants mistakes into a copy of the tree, one at a time; each must be caught by its gate.
 
     python tools/mutate.py                    # all of tools/mistakes.py; minutes
-    python tools/mutate.py --only rows        # those whose words match
+    python tools/mutate.py --only rows        # those whose text contains the words
     python tools/mutate.py --list
 
-Each gate first runs without a mistake, and must pass (``--passed``: it has). Then it must find the
-mistake: a test that fails, or a check that says what is wrong; not an error of Python's, nor a
-kernel that is not compiled. Prints a table, and ends with status 1 if a mistake survives or its
-text is gone.
+Each gate (a command line of Python) must pass without a mistake; ``--passed`` skips this. Then it
+must find the mistake: by a failed test, or a check that reports the fault; a Python error or a
+kernel that does not compile does not count. Prints a table; exit status 1 if a mistake is not
+caught or its text no longer occurs.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from mistakes import MISTAKES, Command, Mistake  # noqa: E402
 
 COPIED = ("ptxgen", "tests", "golden", "pyproject.toml")
 LIMIT = 300
-"""Seconds that a gate may take."""
+"""Time limit of one gate in seconds."""
 FOUND = re.compile(
     r"^E  +(\S.*)|^((?:stale|forbidden|lacks|missing|spill) .*)|^(\S+: stale.*)"
     r"|^(.* (?:has moved|is gone|is not committed))|^(FAIL .*)",
     re.MULTILINE,
 )
-"""Lines in which a gate reports a mistake."""
+"""Lines of a gate's output that report a mistake."""
 BROKEN = re.compile(
     r"^E +(?:\w+\.)*(?:SyntaxError|NameError|ImportError|CompileError|ModuleNotFoundError)\b.*"
     r"|^Traceback .*|errors? during collection|.*the compiler refused.*|.*no tests ran.*",
     re.MULTILINE,
 )
-"""Lines that show an error other than the mistake."""
+"""Lines of a gate's output that show an error other than the mistake."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a gate: whether it ``caught`` the mistake, and what it said, or why not."""
+    """Outcome of a gate: whether it ``caught`` the mistake, and its message or why it did not."""
 
     caught: bool
     said: str
@@ -62,7 +62,7 @@ class Outcome:
 def copy(tree: Path) -> None:
     """Copies the part of the tree that gates read, and compiles it to bytecode.
 
-    Bytecode is found by a hash of its source, as a text of the same length may have the same time.
+    Bytecode is validated by a hash of its source: a mistake may keep a file's size and time.
     """
     for name in COPIED:
         if (ROOT / name).is_dir():
@@ -94,13 +94,15 @@ def run(
 
 
 def planted(mistake: Mistake, tree: Path) -> str | None:
-    """Returns the file with the mistake in it; None if its text does not occur exactly once."""
+    """Returns the file's text with the mistake; None if the replaced text does not occur exactly
+    once.
+    """
     text = (tree / mistake.file).read_text(encoding="utf-8")
     return text.replace(mistake.old, mistake.new) if text.count(mistake.old) == 1 else None
 
 
-def judged(done: subprocess.CompletedProcess[str], seconds: float) -> Outcome:
-    """Returns a gate's outcome: whether it found the planted mistake."""
+def outcome_of(done: subprocess.CompletedProcess[str], seconds: float) -> Outcome:
+    """Returns the outcome of a finished gate: whether it found the planted mistake."""
     said = done.stdout + done.stderr
     if done.returncode == 0:
         return Outcome(False, "SURVIVED: the gate passes", seconds)
@@ -113,8 +115,8 @@ def judged(done: subprocess.CompletedProcess[str], seconds: float) -> Outcome:
     return Outcome(True, next(text for text in found.groups() if text), seconds)
 
 
-def tried(mistake: Mistake, tree: Path, cache: Path) -> Outcome:
-    """Plants a mistake, runs its gate, and takes the mistake back; returns the outcome."""
+def plant_one(mistake: Mistake, tree: Path, cache: Path) -> Outcome:
+    """Plants a mistake, runs its gate, and restores the file; returns the outcome."""
     path = tree / mistake.file
     before, began = path.read_text(encoding="utf-8"), time.perf_counter()
     text = planted(mistake, tree)
@@ -128,12 +130,13 @@ def tried(mistake: Mistake, tree: Path, cache: Path) -> Outcome:
         return Outcome(False, f"the gate took more than {LIMIT} s", LIMIT)
     finally:
         path.write_text(before, encoding="utf-8")
-    return judged(done, time.perf_counter() - began)
+    return outcome_of(done, time.perf_counter() - began)
 
 
-def together(gates: Iterable[Command]) -> list[Command]:
-    """Returns each gate once, with those that select tests of the same files joined into one. (A
-    gate that selects no test is found when a mistake is planted.)
+def merge_gates(gates: Iterable[Command]) -> list[Command]:
+    """Returns each gate once; those that select tests of the same files are joined into one.
+
+    (A gate that selects no test is found when a mistake is planted.)
     """
     selections: dict[tuple[Command, Command], list[str]] = {}
     for gate in dict.fromkeys(gates):
@@ -154,8 +157,9 @@ def name_of(gate: Command) -> str:
 
 
 def plant(mistakes: Sequence[Mistake], jobs: int, passed: bool = False) -> list[Outcome]:
-    """Plants all mistakes, ``jobs`` at a time. Raises SystemExit for a gate that fails without a
-    mistake; ``passed``: all gates are known to pass.
+    """Plants all mistakes, ``jobs`` at a time; returns their outcomes.
+
+    Raises SystemExit for a gate that fails without a mistake. ``passed``: skips that check.
     """
     with tempfile.TemporaryDirectory(prefix="ptxgen-mutate-") as folder:
         trees: SimpleQueue[Path] = SimpleQueue()
@@ -179,12 +183,12 @@ def plant(mistakes: Sequence[Mistake], jobs: int, passed: bool = False) -> list[
         def one(mistake: Mistake) -> Outcome:
             tree = trees.get()
             try:
-                return tried(mistake, tree, cache)
+                return plant_one(mistake, tree, cache)
             finally:
                 trees.put(tree)
 
         with ThreadPoolExecutor(jobs) as pool:
-            gates = [] if passed else together(m.gate for m in mistakes)
+            gates = [] if passed else merge_gates(m.gate for m in mistakes)
             for gate, said in pool.map(clean, gates):
                 if said:
                     sys.exit(f"without a mistake, this gate fails: {name_of(gate)}\n{said}")
@@ -198,7 +202,7 @@ def plant(mistakes: Sequence[Mistake], jobs: int, passed: bool = False) -> list[
 
 
 def row(mistake: Mistake, outcome: Outcome) -> str:
-    """Returns a line of the table."""
+    """Returns a mistake's lines of the table."""
     mark = "caught" if outcome.caught else "NOT   "
     said = outcome.said if len(outcome.said) <= 90 else outcome.said[:87] + "..."
     where = mistake.file.removeprefix("ptxgen/")
@@ -214,7 +218,7 @@ def note(text: str) -> None:
 
 
 def chosen(only: Iterable[str]) -> list[Mistake]:
-    """Returns the mistakes whose name, file or gate has each of the words."""
+    """Returns the mistakes whose name, file or gate contains each of the words ``only``."""
     return [
         m for m in MISTAKES if all(word in f"{m.what} {m.file} {name_of(m.gate)}" for word in only)
     ]

@@ -1,9 +1,9 @@
-"""Requirements at the lower bounds that pyproject.toml states, for ``make test-oldest``.
+"""Lists requirements at the lower bounds of pyproject.toml, for ``make test-oldest``.
 
     python tools/oldest.py test bench    # dependencies, and those of two extras
 
-Exact pins of an extra are left out: they have no range. PyTorch is left out too, as which build
-fits depends on the machine. A bound that names no version of the package fails in pip.
+Exact pins of an extra are omitted, as they have no range; so is PyTorch, as the build that fits
+depends on the machine. A bound that names no version of the package fails in pip.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 def requirements(extras: list[str]) -> list[str]:
-    """Returns ``name==lower bound`` for each dependency, and for each ranged one of ``extras``."""
+    """Returns ``name==lower bound`` for each dependency, and for each one of ``extras`` with a
+    range.
+    """
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     listed = list(project["dependencies"])
     for extra in extras:

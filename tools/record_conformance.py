@@ -1,4 +1,4 @@
-"""Records what a GPU answers to the conformance corpus, or checks it against the record.
+"""Records a GPU's results on the conformance corpus, or compares a device with the record.
 
     python tools/record_conformance.py                     # record on cuda:0 into the fixtures
     python tools/record_conformance.py --out DIR           # record somewhere else
@@ -6,10 +6,10 @@
     python tools/record_conformance.py --check --device cpu --only '^mma'
     python tools/record_conformance.py --assemble ptxas    # no GPU: does everything assemble?
 
-Cases run in worker processes, a few hundred each. A case that ends its process or its CUDA
-context, or that hangs, is reported and recorded as failed, and another process goes on with
-the rest. Each case runs three times; results that differ between runs are a failure too.
-Ends with status 1 if anything failed or differed.
+Cases run in worker processes, a few hundred in each. A case that ends its process or its CUDA
+context, or that hangs, is recorded as failed, and a new process continues with the rest. Each case
+runs three times; results that differ between runs are a failure too. Exit status 1 if anything
+failed or differed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def worker(device_name: str) -> int:
 
 
 class Runs:
-    """Runs cases in worker processes and keeps their messages."""
+    """Runs conformance cases in worker processes; collects results and failures by case name."""
 
     def __init__(self, device: str, timeout: float, jobs: int) -> None:
         self.device, self.timeout, self.jobs = device, timeout, jobs
@@ -93,7 +93,7 @@ class Runs:
         self._total = 0
 
     def all(self, cases: list[Case]) -> None:
-        """Runs all cases, several processes at a time."""
+        """Runs all cases, ``jobs`` processes at a time."""
         names = [case.name for case in cases]
         self._total = len(names)
         # Every k-th case to a chunk, so that the slow families are spread.
@@ -110,7 +110,9 @@ class Runs:
             left = left[done:]
 
     def _process(self, names: list[str]) -> int:
-        """Runs one process until it ends; returns the number of cases that it dealt with."""
+        """Runs one worker process until it ends; returns the number of cases it completed or
+        failed.
+        """
         command = [sys.executable, __file__, "--worker", "--device", self.device]
         with tempfile.TemporaryFile("w+") as errors:
             process = subprocess.Popen(
@@ -143,7 +145,7 @@ class Runs:
         return done
 
     def _messages(self, process: subprocess.Popen[str]) -> Iterator[dict[str, Any] | None]:
-        """Yields the worker's messages; None when it stays silent for too long."""
+        """Yields the messages of a worker; None, as the last, if it is silent for too long."""
         lines: queue.Queue[str] = queue.Queue()
 
         def read() -> None:
@@ -181,7 +183,7 @@ class Runs:
 
 
 def machine(device_name: str) -> dict[str, Any]:
-    """Returns the names and versions of the device that the results come from."""
+    """Returns a record of GPU, architecture, driver, host and date of the results."""
     code = (
         "import json, sys; from ptxgen.runtime import get_device; "
         "d = get_device(sys.argv[1]); print(json.dumps([d.name, list(d.compute), d.arch]))"
@@ -211,7 +213,7 @@ def machine(device_name: str) -> dict[str, Any]:
 
 
 def assemble(ptxas: str, cases: list[Case]) -> int:
-    """Assembles every case for the recording's architecture; returns the number that fail."""
+    """Assembles every case with ptxas for sm_90a; returns the number of failures."""
     failed = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
 
@@ -232,7 +234,7 @@ def assemble(ptxas: str, cases: list[Case]) -> int:
 
 
 def main() -> int:
-    """Records, checks or assembles; returns 1 if anything was wrong."""
+    """Records, checks or assembles; returns 1 if anything failed or differed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=fixtures.DIRECTORY, help="where to write")
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")

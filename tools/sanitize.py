@@ -1,11 +1,11 @@
-"""Every kernel on shapes that cross its edges, to be run under compute-sanitizer.
+"""Runs every kernel on shapes at the edges of its tiles, under compute-sanitizer.
 
     compute-sanitizer --tool memcheck python tools/sanitize.py
     compute-sanitizer --tool racecheck python tools/sanitize.py
 
-Nothing but ptxgen's own allocations, each of exactly the size of its operand, so that a read
-or write one element too far is seen. Kernels are compiled (in parallel, into the cache) before
-the first launch. Results are compared with the NumPy oracle. Ends with status 1 if any differ.
+All allocations are ptxgen's own, each of exactly the size of its operand, so that an access one
+element out of bounds is detected. Kernels are compiled (in parallel, into the cache) before the
+first launch. Results are compared with the NumPy oracle. Exit status 1 if any differ.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ import shared_tests  # noqa: E402, F401
 
 
 class Buffer:
-    """A matrix on the GPU in an allocation of its exact size, ``offset`` elements into it."""
+    """A matrix on the GPU that begins ``offset`` elements into an allocation and fills its rest.
+
+    ``pitch``: row stride in elements.
+    """
 
     def __init__(self, values: Array, offset: int = 0, pitch: int = 0) -> None:
         rows, columns = values.shape
@@ -77,12 +80,12 @@ class Buffer:
 
     @property
     def align(self) -> int:
-        """Alignment in bytes, as kernels require it (at most 16)."""
+        """Alignment in bytes (at most 16) of the matrix's address and row stride."""
         low = self.ptr | self.pitch * self.dtype.itemsize | 16
         return int(low & -low)
 
     def read(self) -> Array:
-        """Returns the matrix on the host."""
+        """Returns a copy of the matrix on the host."""
         flat = np.empty(self.size, self.dtype)
         DEVICE.copy_out(flat.ctypes.data, self.ptr, flat.nbytes)
         DEVICE.synchronize()
@@ -94,7 +97,9 @@ class Buffer:
 
 
 def shapes(spec: Any) -> Iterator[tuple[int, int, int]]:
-    """Yields (M, N, K): tails of every kind, several tiles, one output, a chunked reduction."""
+    """Yields sizes (M, N, K): partial tiles of every kind, several tiles, one output, a chunked
+    reduction.
+    """
     bm, bn, bk = (getattr(spec, name, 32) for name in ("bm", "bn", "bk"))
     yield bm + 1, bn + 3, bk + 5
     yield max(bm - 1, 1), 5, 2 * bk + 3
@@ -106,7 +111,7 @@ def shapes(spec: Any) -> Iterator[tuple[int, int, int]]:
 
 
 def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) -> str | None:
-    """Runs a product: "same" or "different" bits, None where the kernel does not serve it."""
+    """Runs a matrix product; returns "same" or "different" (bits), None if it is refused."""
     dtype, tier, layout, contract = first.dtype, first.tier, first.layout, first.contract
     turn = m + n + k
     kind, beside = NUMPY[dtype], NUMPY["f64" if dtype == "f64" else "f32"]
@@ -188,9 +193,11 @@ def run(name: str, first: Any, m: int, n: int, k: int, aligned: bool, rng: Any) 
 
 
 def run_cases(route: Route, key: Key, rng: Any) -> list[str | None]:
-    """Runs a kernel of any other kind on its cases for the CPU device; returns a verdict for each.
+    """Runs a route of another kind than a product on its cases; returns "same", "different" or None
+    for each.
 
-    Host arrays are copied into allocations of their exact sizes.
+    The cases are those of the CPU device's tests. Host arrays are copied into allocations of their
+    exact sizes.
     """
     import attention_cases
     import interp_cases
@@ -214,7 +221,9 @@ def run_cases(route: Route, key: Key, rng: Any) -> list[str | None]:
 
 
 def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | None:
-    """Runs sums into rows by index: many into the same row, some out of range."""
+    """Adds rows at random indices, many of them equal and some out of range; returns as
+    :func:`run`.
+    """
     from steps import unchecked
 
     dy = rng.standard_normal(shape, dtype=np.float32).astype(NUMPY["bf16"])
@@ -236,7 +245,7 @@ def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | 
 
 
 def run_quantized(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> str | None:
-    """Runs a product with quantized weights, whose sizes are rounded up to whole blocks."""
+    """Runs a product with quantized weights, sizes rounded up to blocks; returns as :func:`run`."""
     forward = first.layout == "NT"
     rows, columns = (n, k) if forward else (k, n)
     whole = max(rows, 1), max(-(-columns // BLOCK), 1) * BLOCK
@@ -256,7 +265,9 @@ def run_quantized(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> st
 
 
 def run_int4(name: str, key: Key, m: int, n: int, k: int, rng: Any) -> list[str | None]:
-    """Runs products of 4-bit integers, aligned and not; N and K are rounded up to even numbers."""
+    """Runs 4-bit products, aligned and not, N and K rounded up to even; returns as :func:`run` for
+    each.
+    """
     from steps import Arrays
 
     _, layout, dtype = key
@@ -303,7 +314,7 @@ def _view(held: Buffer) -> ArrayView:
 
 
 def main() -> int:
-    """Runs all kernels; returns the number of kernels with different bits."""
+    """Runs all kernels; returns the number with different bits, or without a served case."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="a regular expression for kernel names")
     pattern = re.compile(parser.parse_args().only)

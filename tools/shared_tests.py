@@ -1,4 +1,4 @@
-"""Puts the folders of tests/ on ``sys.path``: cases of the tests serve tools, too."""
+"""Puts the folders of tests/ on ``sys.path``, so that tools can import the tests' cases."""
 
 from __future__ import annotations
 

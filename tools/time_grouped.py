@@ -1,13 +1,13 @@
-"""Time ``grouped_linear`` beside ``torch._grouped_mm`` on a GPU, and compare bits with ``linear``.
+"""Times ``grouped_linear`` against ``torch._grouped_mm`` on a GPU, and compares bits.
 
 ``python tools/time_grouped.py [--seconds 60]`` prints a line for each model's experts, number of
-tokens and load (even, or Zipf's law): medians of 7 replayed graphs each, ways in turns, L2 written
-over before each. The least time is that of the bytes that active experts have at 3 TB/s, or of the
-products at 800 TFLOP/s.
+tokens and load (even, or Zipf's law): medians of 7 CUDA graph replays each, alternating, with L2
+overwritten before each. The column "least" is the larger of the active experts' bytes at 3 TB/s and
+of the products at 800 TFLOP/s. Bits are compared with ``linear``.
 
-``--random 60 --seed 1`` draws problems instead, of 4 to 128 experts of 512 to 7168 by as many, with
-1 to 16384 rows, and times the product and both its gradients. It prints, by load, the geometric
-mean, the tenth percentile and the least of torch's time over ours.
+``--random 60 --seed 1`` times random problems instead, with 4 to 128 experts, K and N of 512 to
+7168, and 1 to 16384 rows: the product and both its gradients. It prints, by load, the geometric
+mean, the tenth percentile and the minimum of torch's time / ptxgen's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MODELS = {  # experts, K, N, experts of a token, storage of weights
 TOKENS = (1, 16, 128, 1024, 8192)
 TURNS = 7
 MOST_WEIGHTS = 1 << 31
-"""Most elements of all experts' weights in a random problem."""
+"""Maximum elements of all experts' weights in a random problem."""
 
 
 class Timed:
@@ -51,7 +51,7 @@ class Timed:
             self.result = call()
 
     def us(self, flush: Any) -> float:
-        """Returns the microseconds of a replay after L2 was overwritten."""
+        """Returns the time of one replay in µs, after overwriting L2 with ``flush``."""
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         flush.fill_(1)
         begin.record()
@@ -62,7 +62,7 @@ class Timed:
 
 
 def ends(rows: int, experts: int, load: str) -> Any:
-    """Draws the row at which each expert's group ends, int32 ``[experts]``."""
+    """Returns the row after the last of each expert's group, random, int32 ``[experts]``."""
     share = torch.ones(experts)
     if load == "Zipf":
         share = 1 / torch.arange(1, experts + 1)[torch.randperm(experts)].float()
@@ -71,14 +71,14 @@ def ends(rows: int, experts: int, load: str) -> Any:
 
 
 def weights(experts: int, k: int, n: int, storage: str) -> Any:
-    """Draws all experts' weights ``[E, K, N]``; storage "nk" is a view of ``[E, N, K]``."""
+    """Returns random weights of all experts, ``[E, K, N]``; "nk" is a view of ``[E, N, K]``."""
     shape = (experts, n, k) if storage == "nk" else (experts, k, n)
     w = torch.empty(shape, dtype=torch.bfloat16, device="cuda").normal_(std=0.05)
     return w.transpose(1, 2) if storage == "nk" else w
 
 
 def same(y: Any, x: Any, w: Any, offsets: Any) -> bool:
-    """Returns whether all rows have the bits of ``linear``."""
+    """Returns whether all rows of ``y`` have the bits of ``linear``."""
     begin = 0
     for group, end in enumerate(offsets.tolist()):
         if end > begin and not torch.equal(
@@ -90,7 +90,7 @@ def same(y: Any, x: Any, w: Any, offsets: Any) -> bool:
 
 
 def line(name: str, tokens: int, load: str, w: Any, flush: Any) -> str:
-    """Returns one row of the table."""
+    """Times one problem of a model; returns its row of the table."""
     experts, k, n, each, _ = MODELS[name]
     rows = tokens * each
     x = torch.randn(rows, k, device="cuda", dtype=torch.bfloat16)
@@ -110,7 +110,9 @@ def line(name: str, tokens: int, load: str, w: Any, flush: Any) -> str:
 
 
 def timed(ours: Callable[[], Any], stock: Callable[[], Any], flush: Any) -> tuple[float, float]:
-    """Returns the median times of both, replayed in turn. Raises ValueError if results differ."""
+    """Returns the median µs of both calls, replayed alternately. Raises ValueError if results
+    differ.
+    """
     mine, other = Timed(ours), Timed(stock)
     times = [(mine.us(flush), other.us(flush)) for _ in range(TURNS)]
     off = (mine.result.float() - other.result.float()).abs().max()
@@ -120,7 +122,7 @@ def timed(ours: Callable[[], Any], stock: Callable[[], Any], flush: Any) -> tupl
 
 
 def drawn(random: Random, flush: Any) -> Iterator[tuple[str, str, float]]:
-    """Draws a problem; yields, for each product, its kind, load, and torch's time over ours."""
+    """Draws a problem; yields kind, load, and torch's time / ptxgen's for each of its products."""
     experts = random.choice((4, 8, 16, 32, 64, 128))
     k, n = (64 * round(log_uniform(random, 8, 112)) for _ in range(2))
     while experts * k * n > MOST_WEIGHTS:
@@ -153,7 +155,7 @@ def drawn(random: Random, flush: Any) -> Iterator[tuple[str, str, float]]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Prints the table, or statistics of random problems."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60, help="no new line after these")
     parser.add_argument("--random", type=int, metavar="COUNT", help="problems that --seed draws")

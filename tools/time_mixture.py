@@ -1,8 +1,8 @@
-"""Time a layer of Mixtral-8x7B, stock PyTorch's and in ``batch_invariant()``, on a GPU.
+"""Times a layer of Mixtral-8x7B on a GPU, stock PyTorch against ``batch_invariant()``.
 
 ``python tools/time_mixture.py`` needs ``transformers``. It makes a decoder layer of full size with
-random weights in bf16, whose experts are ``torch._grouped_mm`` in stock, captures its forward pass
-both ways, and replays these in turns behind a written L2: medians of 9, µs.
+random bf16 weights, whose stock experts run ``torch._grouped_mm``. The forward pass is captured as
+a CUDA graph both ways; replays alternate, after L2 is overwritten: medians of 9, µs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def layer() -> tuple[Any, Any]:
 
 
 def captured(run: Any, block: bool) -> Timed:
-    """Captures ``run`` in a CUDA graph, in ``batch_invariant()`` or not."""
+    """Captures ``run`` as a CUDA graph, with ``block`` in ``batch_invariant()``."""
     way = ptxgen.torch.batch_invariant if block else contextlib.nullcontext
     with torch.no_grad(), way():
         run()
@@ -45,7 +45,7 @@ def captured(run: Any, block: bool) -> Timed:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Prints the table of times."""
     torch.manual_seed(0)
     of, rotary = layer()
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")

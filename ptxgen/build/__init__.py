@@ -1,1 +1,1 @@
-"""Makes images from specs: rendering, compiling with NVRTC, and the cache on disk."""
+"""Builds kernels from specs: renders sources, compiles them with NVRTC, caches them on disk."""

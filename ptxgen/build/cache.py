@@ -12,9 +12,9 @@ An entry is one file, ``<sha256 of the key>.kernel``::
     <metadata: one line of JSON>\\n
     <image>
 
-It is written under a temporary name and renamed, so a visible entry is a whole one. While
-a kernel is being built its key is locked (``flock``, which the kernel releases when its
-owner dies), so concurrent processes build it once.
+It is written under a temporary name and renamed, so a visible entry is complete. While a
+kernel is being built its key is locked (``flock``, which the operating system releases when
+the owner dies), so concurrent processes build it once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if sys.platform != "win32":
     import fcntl
 
 FORMAT = 1
-"""Version of keys and entries; a change of either takes a new number."""
+"""Version of the format of keys and entries, increased when either changes."""
 
 _MAGIC = b"ptxgen kernel cache"
 _ENTRY, _TUNED, _LOCK, _TEMPORARY = ".kernel", ".tuned", ".lock", ".tmp"
@@ -52,7 +52,9 @@ _LOCK_POLL_S = 0.01
 
 @dataclass(frozen=True)
 class Key:
-    """Everything that a compiled image depends on, and nothing else."""
+    """Cache key of a compiled image, a rendered source, or measured times: all that the entry
+    depends on, and no more. ``kind`` says which: "ptx", "cubin", "source" or "autotune".
+    """
 
     source: str
     options: tuple[str, ...]
@@ -62,12 +64,14 @@ class Key:
     format: int = FORMAT
 
     def encode(self) -> bytes:
-        """Returns canonical JSON, whose quoting separates the fields and the options."""
+        """Returns the key as canonical JSON: its quoting keeps fields and options apart, so that
+        different keys have different texts.
+        """
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode("ascii")
 
     @functools.cached_property
     def digest(self) -> str:
-        """SHA-256 of :meth:`encode`, hex: the name of the entry."""
+        """SHA-256 of :meth:`encode`, in hex: the entry's file name without suffix."""
         return hashlib.sha256(self.encode()).hexdigest()
 
     @property
@@ -78,7 +82,9 @@ class Key:
 
 @dataclass(frozen=True)
 class Entry:
-    """A compiled image and the compiler's report about it (JSON values)."""
+    """Content of a cache entry: ``image``, a compiled image or a rendered source, and ``meta``,
+    JSON values: the compiler's log and resources, or measured times.
+    """
 
     image: bytes = field(repr=False)
     meta: Mapping[str, Any]
@@ -90,7 +96,10 @@ Check = Callable[[Entry], str | None]
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """Location and contents of a cache. ``distrust``: why the directory is not used, or empty."""
+    """Location of a kernel cache, numbers of its files, and their bytes. ``temporaries``: files
+    that are being written, or that killed writers left; ``distrust``: why the directory is not
+    used, or empty.
+    """
 
     root: Path
     entries: int
@@ -102,15 +111,15 @@ class CacheInfo:
 
 
 class _BadEntryError(Exception):
-    """An entry that must not be used; the text says why."""
+    """A cache entry that must not be used; the message says why."""
 
 
 class Cache:
-    """Compiled kernels by key: a dictionary in front of a directory.
+    """Compiled kernels by key, in a directory, and in memory once they are read.
 
-    ``root`` defaults to :func:`default_root`. Nothing is touched before the first use. A
-    directory that cannot be written (read-only, full) or that other users could write to
-    degrades the cache to memory, with one warning; results are the same, only later.
+    ``root`` defaults to :func:`default_root`; it is not accessed before the first use. If the
+    directory cannot be written (read-only, full), or other users could write to it, the cache warns
+    once and keeps kernels in memory only. Results do not change.
     """
 
     def __init__(self, root: Path | None = None) -> None:
@@ -122,8 +131,8 @@ class Cache:
     def get(self, key: Key, check: Check | None = None) -> Entry | None:
         """Returns the entry of ``key``, or None. A bad file is removed, with a warning.
 
-        ``check``: a function that returns why its user cannot use an entry from the disk, or
-        None. It is called for entries that pass the cache's own checks.
+        ``check``: returns why the caller cannot use an entry from the disk, or None; called after
+        the cache's own checks.
         """
         entry = self._memory.get(key.digest)
         if entry is not None:
@@ -185,7 +194,7 @@ class Cache:
         )
 
     def verify(self, *, remove: bool = False) -> dict[Path, str]:
-        """Reads every entry; returns the bad ones, each with a reason. Lookups skip them, too."""
+        """Reads every entry; returns the bad ones, which are never used, by path with a reason."""
         bad: dict[Path, str] = {}
         for path in self._files(_ENTRY, _TUNED):
             try:
@@ -224,7 +233,7 @@ class Cache:
         return self.root / key.file
 
     def _make(self) -> None:
-        """Creates the directory if it is missing. Raises OSError."""
+        """Creates the cache's directory if it is missing. Raises OSError."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except RecursionError:  # pathlib's, for paths of a thousand folders
@@ -232,7 +241,7 @@ class Cache:
             raise OSError(errno.ENAMETOOLONG, text, str(self.root)) from None
 
     def _files(self, *suffix: str) -> list[Path]:
-        """Returns this cache's own files with these suffixes, sorted; none without a directory."""
+        """Returns the cache's files with these suffixes, sorted, but no files of other programs."""
         try:
             names = os.listdir(self.root)
         except OSError:
@@ -240,7 +249,7 @@ class Cache:
         return sorted(self.root / n for n in names if n.endswith(suffix) and _is_ours(n))
 
     def _distrust(self) -> str | None:
-        """Returns why the directory must not be used, or None. A missing one may be used."""
+        """Returns why the cache's directory must not be used; None if it may be, or is missing."""
         try:
             status = os.stat(self.root)
         except FileNotFoundError:
@@ -281,7 +290,7 @@ class Cache:
             warnings.warn(message, CacheWarning, stacklevel=2)
 
     def _store(self, key: Key, entry: Entry, *, locked: bool) -> None:
-        """Writes an entry; warns if it cannot. ``locked``: the caller holds the key's lock."""
+        """Writes an entry to disk, or warns. ``locked``: whether the caller holds its lock."""
         if not self._usable():
             return
         try:
@@ -292,7 +301,7 @@ class Cache:
 
     @contextlib.contextmanager
     def _locked(self, key: Key) -> Iterator[bool]:
-        """Holds the lock of ``key``, and yields True; yields False if it cannot be acquired."""
+        """Context manager that holds the lock of ``key``; yields False if it cannot be acquired."""
         if not self._usable():
             yield False
             return
@@ -323,7 +332,7 @@ def default_root() -> Path:
 
 
 def default_cache() -> Cache:
-    """Returns the cache of :func:`default_root`, one object per directory and process."""
+    """Returns the kernel cache in :func:`default_root`; one object per directory and process."""
     return _cache_at(default_root())
 
 
@@ -343,7 +352,7 @@ def _user() -> int:
 
 
 def _untrusted(status: os.stat_result) -> str | None:
-    """Returns why another user could have written a file or directory, or None."""
+    """Returns why another user may have written the file with this ``status``, or None."""
     if sys.platform == "win32":
         return None  # Windows has no owner in the mode bits
     if status.st_uid != _user():
@@ -379,7 +388,7 @@ def _unpack(data: bytes, digest: str) -> Entry:
 
 
 def _read(path: Path, digest: str) -> Entry:
-    """Reads an entry. Raises FileNotFoundError, another OSError, or _BadEntryError."""
+    """Reads the entry of the key with this digest. Raises OSError or _BadEntryError."""
     # Without O_NONBLOCK, opening a FIFO put in the entry's place would hang.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
@@ -398,10 +407,10 @@ def _read(path: Path, digest: str) -> Entry:
 
 
 def _write(path: Path, digest: str, entry: Entry, *, locked: bool) -> None:
-    """Writes an entry atomically. Raises OSError.
+    """Writes a cache entry atomically. Raises OSError.
 
-    The holder of a key's lock always uses the same temporary name, so that it replaces the leftover
-    of a killed writer without a search of the directory.
+    ``locked``: whether the caller holds the key's lock; it then always uses the same temporary
+    name, which replaces the leftover of a killed writer.
     """
     if locked:
         temporary = str(path.with_suffix(_TEMPORARY))
@@ -424,9 +433,10 @@ def _write(path: Path, digest: str, entry: Entry, *, locked: bool) -> None:
 
 @contextlib.contextmanager
 def _lock_file(path: Path, *, patience_s: float) -> Iterator[None]:
-    """Holds an exclusive lock; its file is removed on release. Raises OSError if it cannot.
+    """Context manager that holds a lock on a file, and then removes the file.
 
-    Two threads of one process exclude each other too: a lock belongs to the open file.
+    Raises OSError if it is not free in time. Threads of one process exclude each other, too: a lock
+    belongs to the open file.
     """
     if sys.platform == "win32":
         raise OSError(errno.ENOTSUP, "no file locks")

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The compiler that goldens are made with."""
+    """The compiler that goldens are made with: name of its wheel, version of NVRTC."""
 
     distribution: str
     nvrtc: str
@@ -51,17 +51,17 @@ BASE_OPTIONS: tuple[str, ...] = (
     "--no-source-include",  # no header from the working directory: the key has only the text
     "--no-cache",  # nor kernels from the driver's cache, whose key is not documented
 )
-"""Options of every compilation, with their numeric effect. No fast math, ever.
+"""NVRTC options of every compilation, with their numeric effect. No fast math, ever.
 
 ``--device-as-default-execution-space`` is left out on purpose: with ``__device__`` written
 out, a rendered kernel is plain CUDA that nvcc takes too.
 """
 
 CUBIN_OPTIONS: tuple[str, ...] = ("--ptxas-options=-v",)
-"""Additional options for cubins: ptxas then logs registers, spills and memory."""
+"""Additional NVRTC options for cubins: ptxas then logs registers, spills and memory."""
 
 _FREE_OPTIONS = re.compile(r"--maxrregcount=\d+|--generate-line-info|--device-debug")
-"""Options that a job may add; none of them changes a bit or reads a file."""
+"""Pattern of the NVRTC options that a job may add; none of them changes a bit or reads a file."""
 
 # Environment variables that reach into NVRTC. The first, in no manual, changes the PTX of
 # 13.0.88 (measured). The second stands in its binary too, but did nothing when tried.
@@ -75,7 +75,8 @@ _UNKEYED = re.compile(
     r"^[ \t]*#[ \t]*include\b.*|\b__(?:DATE|TIME|TIMESTAMP)__\b|\b__has_include\b", re.MULTILINE
 )
 _UNKEYED_WORDS = ("include", "__DATE__", "__TIME__", "__TIMESTAMP__")
-"""Each match of _UNKEYED contains one of these words, which a search finds much faster."""
+"""Words of which every match of ``_UNKEYED`` contains one. A source is searched for them first,
+which is much faster than the pattern."""
 _ARCH = re.compile(r"(compute|sm)_(\d{2,3})[af]?")
 _KIND = {"compute": "ptx", "sm": "cubin"}
 
@@ -124,7 +125,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Job:
-    """One compilation: ``compute_…`` architectures give PTX, ``sm_…`` ones cubins.
+    """One compilation by NVRTC: to PTX for ``compute_…`` architectures, to a cubin for ``sm_…``.
 
     ``name`` is the symbol of an ``extern "C"`` kernel in ``source``. ``options`` are added to
     :data:`BASE_OPTIONS`; those that could change bits or read files are refused.
@@ -167,7 +168,9 @@ class Job:
         return replace(self, arch=self.arch.replace("sm_", "compute_"))
 
     def key(self, nvrtc: str) -> Key:
-        """Returns the cache key for an NVRTC version, without ``name``, which changes nothing."""
+        """Returns the cache key of the image that NVRTC ``nvrtc`` makes; ``name``, which changes
+        nothing in it, is no part of the key.
+        """
         extra = CUBIN_OPTIONS if self.kind == "cubin" else ()
         return Key(self.source, BASE_OPTIONS + extra + self.options, self.arch, nvrtc, self.kind)
 
@@ -182,7 +185,7 @@ def compile_ptx(
 ) -> Compiled:
     """Compiles kernel ``name`` to PTX: the same bytes on every machine for one NVRTC version.
 
-    ``cache=None`` compiles afresh; the default is the user's cache. Raises CompileError.
+    ``cache``: None always compiles; the default is the user's cache. Raises CompileError.
     """
     return _compile_as("ptx", Job(source, name, arch, tuple(options)), cache)
 
@@ -197,7 +200,7 @@ def compile_cubin(
 ) -> Compiled:
     """Compiles kernel ``name`` to a cubin, with its :class:`Resources`.
 
-    ``cache=None`` compiles afresh; the default is the user's cache. Raises CompileError.
+    ``cache``: None always compiles; the default is the user's cache. Raises CompileError.
     """
     return _compile_as("cubin", Job(source, name, arch, tuple(options)), cache)
 
@@ -211,13 +214,12 @@ def compile_many(
 ) -> list[Compiled]:
     """Compiles jobs in parallel; results come in the order of the jobs.
 
-    Threads, not processes: the binding releases the GIL and NVRTC compiles concurrently, so
-    they scale as processes do without starting any. ``workers`` defaults to the CPUs that this
-    process may use; less than 1 is an OptionError. ``progress(done, total, job)`` is called in the
-    caller's thread after each job. The first failure (in time) cancels what has not started and is
-    raised.
+    ``workers``: number of threads, by default the CPUs that this process may use; less than 1 is an
+    OptionError. Threads scale as processes do, since the binding releases the GIL and NVRTC
+    compiles concurrently. ``progress(done, total, job)`` is called in the caller's thread after
+    each job. The first failure (in time) cancels the jobs that have not started, and is raised.
     """
-    return _together(lambda job: compile_job(job, cache=cache), jobs, workers, progress)
+    return _in_parallel(lambda job: compile_job(job, cache=cache), jobs, workers, progress)
 
 
 def compile_pairs(
@@ -227,14 +229,14 @@ def compile_pairs(
     progress: Callable[[int, int, Job], None] | None = None,
     cache: Cache | EllipsisType | None = ...,
 ) -> list[tuple[Compiled, Compiled]]:
-    """Compiles jobs for ``sm_…`` as compile_many does; returns the PTX and the cubin of each.
+    """Compiles jobs for ``sm_…`` like :func:`compile_many`; returns the PTX and the cubin of each.
 
     One run of the compiler makes both, and both are cached, each under its own job's key.
     """
-    return _together(lambda job: _compile_pair(job, cache), jobs, workers, progress)
+    return _in_parallel(lambda job: _compile_pair(job, cache), jobs, workers, progress)
 
 
-def _together(
+def _in_parallel(
     work: Callable[[Job], T],
     jobs: Iterable[Job],
     workers: int | None,
@@ -258,11 +260,11 @@ def _together(
 
 
 def compile_job(job: Job, *, cache: Cache | EllipsisType | None = ...) -> Compiled:
-    """Compiles one job as :func:`compile_ptx` or :func:`compile_cubin` does."""
+    """Compiles one job, to PTX or to a cubin. ``cache``: as in :func:`compile_ptx`."""
     store = default_cache() if cache is ... else cache
     if store is None:
         return _compiled(job, _build(job), cached=False)
-    return _through(store, job, lambda: _build(job))
+    return _get_or_build(store, job, lambda: _build(job))
 
 
 def _compile_pair(job: Job, cache: Cache | EllipsisType | None) -> tuple[Compiled, Compiled]:
@@ -278,13 +280,13 @@ def _compile_pair(job: Job, cache: Cache | EllipsisType | None) -> tuple[Compile
         passed.append(ptx)
         return cubin
 
-    made = _through(store, job, build)
+    made = _get_or_build(store, job, build)
     ptx_job = job.to_ptx
-    return _through(store, ptx_job, lambda: passed[0] if passed else _build(ptx_job)), made
+    return _get_or_build(store, ptx_job, lambda: passed[0] if passed else _build(ptx_job)), made
 
 
-def _through(store: Cache, job: Job, build: Callable[[], Entry]) -> Compiled:
-    """Returns the result of ``job`` from ``store``, or builds and stores it."""
+def _get_or_build(store: Cache, job: Job, build: Callable[[], Entry]) -> Compiled:
+    """Returns the result of ``job`` from the cache ``store``, or calls ``build`` and stores it."""
     # Loading NVRTC costs more than a warm start may, so a hit trusts the version that is
     # installed; what is stored goes under the version that the compiler itself states.
     installed = _installed_version()
@@ -415,7 +417,7 @@ def _compiled(job: Job, entry: Entry, *, cached: bool) -> Compiled:
         raise CompileError(
             f'{job.name} for {job.arch}: the source has no kernel extern "C" {job.name}',
             log=entry.meta["log"],
-            source_path=_keep(job),
+            source_path=_save_source(job),
         )
     values: Mapping[str, int] | None = entry.meta["resources"].get(job.name)
     return Compiled(
@@ -446,7 +448,9 @@ def _nvrtc() -> Any:
 
 
 def _call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
-    """Calls the binding, checks the status, and returns the other values."""
+    """Calls a function of the NVRTC binding; returns its value, or several as a list. Raises
+    CompileError unless its status is success.
+    """
     status, *values = function(*arguments)
     if status != 0:
         raise CompileError(f"{function.__name__} failed: {status.name}")
@@ -460,12 +464,16 @@ def _buffer(size: int, fill: Callable[..., tuple[Any, ...]], program: Any) -> by
 
 
 def _build(job: Job) -> Entry:
-    """Compiles ``job`` for the cache; the result does not depend on ``job.name``."""
+    """Compiles ``job``; returns image, log and resources as a cache entry, which is the same for
+    any ``job.name``.
+    """
     return _translate(job)[-1]
 
 
 def _translate(job: Job) -> tuple[Entry, ...]:
-    """Compiles ``job``; returns (PTX,), or (PTX, cubin) for a cubin."""
+    """Compiles ``job``; returns the cache entry of its PTX, and after it that of a cubin if ``job``
+    is for one.
+    """
     if not is_ptx(job.source):
         return _through_nvrtc(job)
     text = retargeted(job.source, job.to_ptx.arch.replace("compute_", "sm_")).encode("utf-8")
@@ -516,7 +524,7 @@ def normalise_ptx(image: bytes) -> bytes:
 
 
 def _clean_log(log: bytes) -> str:
-    """Returns the log as text, without ptxas's timings, which differ from run to run."""
+    """Decodes NVRTC's log, without the lines of ptxas's timings, which differ from run to run."""
     # ptxas's errors come after a NUL of their own.
     text = log.decode("utf-8", errors="replace").replace("\0", "")
     lines = text.strip().splitlines(keepends=True)
@@ -529,14 +537,14 @@ def _failure(job: Job, status: str, log: str) -> CompileError:
         return CompileError(
             f"{job.name}: unknown architecture {job.arch!r}; {_supported_architectures()}", log=log
         )
-    path = _keep(job)
+    path = _save_source(job)
     reason = headline[0].strip() if headline is not None else status
     kept = f"; the source is kept in {path}" if path is not None else ""
     return CompileError(f"{job.name} for {job.arch}: {reason}{kept}", log=log, source_path=path)
 
 
-def _keep(job: Job) -> str | None:
-    """Writes the source to a new temporary file and returns its path, or None."""
+def _save_source(job: Job) -> str | None:
+    """Writes the source of ``job`` to a new temporary file; returns its path, None on failure."""
     try:
         descriptor, path = tempfile.mkstemp(".cu", f"ptxgen-{job.name}-{job.arch}-")
         with open(descriptor, "w", encoding="utf-8") as file:

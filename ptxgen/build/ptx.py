@@ -43,7 +43,7 @@ def retargeted(source: str, target: str) -> str:
 
 
 def carrier(source: str) -> str:
-    """Returns CUDA C++ from which NVRTC makes the cubin of a PTX kernel. Raises CompileError."""
+    """Wraps a PTX kernel in CUDA C++, from which NVRTC makes its cubin. Raises CompileError."""
     found = _KERNEL.search(source)
     if found is None:
         raise CompileError(
@@ -62,5 +62,5 @@ def carrier(source: str) -> str:
 
 
 def _plain(body: str) -> str:
-    """Returns PTX without comments; the PTX of kernels has no string literals."""
+    """Returns PTX without comments (kernels have no string literals)."""
     return re.sub(r"[ \t]*//.*", "", body)

@@ -1,4 +1,4 @@
-"""Renders specs to source text, in one strict Jinja environment; templates get the spec."""
+"""Renders specs to source text, in one strict Jinja environment; templates read the spec."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1]
 READ = ("*.py", "numerics", "spec", "templates", "build/render.py")
-"""Files and folders of the package that rendering reads, besides the spec."""
+"""Glob patterns of the files and folders of the package on which a rendered source depends, besides
+the spec."""
 
 
 @cache
@@ -46,7 +47,7 @@ def render(spec: KernelSpec) -> str:
 
 
 def source(spec: KernelSpec) -> str:
-    """Returns the rendered ``spec`` from the cache, since Jinja is too slow for a warm start.
+    """Returns the rendered ``spec``, from the cache on disk if it is there (Jinja is slow).
 
     A source is a function of the spec and of the code that renders it, so both are the key.
     """
@@ -62,7 +63,9 @@ def source(spec: KernelSpec) -> str:
 
 @cache
 def renderer(package: Path, patterns: tuple[str, ...] = READ) -> str:
-    """Returns a digest of all files that rendering reads, and of the version of Jinja."""
+    """Returns a digest of all that a rendered source depends on besides its spec: Jinja's version,
+    and the ``.py`` and ``.j2`` files of ``package`` that match ``patterns``.
+    """
     files = {
         file
         for pattern in patterns

@@ -6,7 +6,8 @@ from ptxgen.errors import SpecError
 from ptxgen.spec import KernelSpec
 
 ARCHES = ("sm_80", "sm_90a", "sm_120")
-"""Architectures of the goldens. PTX for sm_90a has all instructions of PTX for sm_90."""
+"""Architectures that goldens are compiled for, oldest first. PTX for sm_90a may use all
+instructions of PTX for sm_90."""
 
 
 def arches(spec: KernelSpec) -> tuple[str, ...]:
@@ -18,5 +19,7 @@ def arches(spec: KernelSpec) -> tuple[str, ...]:
 
 
 def portable_target(spec: KernelSpec) -> str:
-    """Returns the PTX target of a kernel: its first architecture, whose PTX later ones load."""
+    """Returns the target of a kernel's PTX, such as "compute_80": the first of :data:`ARCHES` that
+    the kernel runs on. Newer GPUs load that PTX, too, unless it is for compute_90a.
+    """
     return arches(spec)[0].replace("sm_", "compute_")

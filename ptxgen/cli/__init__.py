@@ -28,10 +28,10 @@ examples:
 
 
 def parser(*, deferred: bool = True) -> argparse.ArgumentParser:
-    """Returns the parser of the command line. Building it loads no compiler and no driver.
+    """Returns the parser of the ``ptxgen`` command. Building it loads no compiler and no driver.
 
-    ``deferred``: whether the modules of benchmarks, which parse their own options, are imported
-    only when they run.
+    ``deferred``: whether to leave out the options of benchmarks, whose modules are then imported
+    when they run.
     """
     top = arguments.Parser(
         prog="ptxgen",
@@ -50,7 +50,11 @@ def parser(*, deferred: bool = True) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit status."""
+    """Runs ``ptxgen`` with the arguments ``argv`` (default: those of the process).
+
+    Returns the exit status: the command's own; 2 for bad arguments, 1 for other errors of ptxgen,
+    130 after an interruption. Errors are printed on one line, to stderr.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for encodings without µ or ×
@@ -82,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _silence() -> None:
-    """Redirects stdout to the null device, as the interpreter flushes it once more at exit."""
+    """Redirects stdout to the null device after its reader has closed the pipe, so that the
+    interpreter's last flush at exit does not fail.
+    """
     with contextlib.suppress(OSError):  # an stdout without a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -93,7 +99,7 @@ def _warn(message: Warning | str, category: type[Warning], *_: object, **__: obj
 
 
 def _keep_log(error: CompileError) -> Path | None:
-    """Writes NVRTC's log beside the source that it refused; returns the file, if written."""
+    """Writes NVRTC's log next to the source that it refused; returns the file, or None."""
     if error.source_path is None:
         return None
     path = Path(error.source_path).with_suffix(".log")

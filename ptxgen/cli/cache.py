@@ -1,4 +1,4 @@
-"""cache info, verify, clear: the compiled kernels on disk."""
+"""Commands ``cache info``, ``verify`` and ``clear``, for the compiled kernels on disk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptxgen.ui import emit, emit_json, note, pairs, plural, size
 
 
 def add_commands(commands: Any) -> None:
-    """Adds this module's commands to the parser."""
+    """Adds ``ptxgen cache`` and its actions to the subcommands ``commands``."""
     group = commands.add_parser(
         "cache",
         help="the compiled kernels on disk",

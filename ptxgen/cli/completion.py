@@ -1,4 +1,4 @@
-"""completion: a script that lets a shell complete the commands, their options and names."""
+"""Command ``completion``: prints a script by which a shell completes commands and options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ Make = Callable[..., argparse.ArgumentParser]
 
 
 def add_commands(commands: Any, make: Make) -> None:
-    """Adds this module's commands to the parser; ``make`` makes the whole parser to complete."""
+    """Adds ``ptxgen completion`` to the subcommands ``commands``; ``make`` returns the parser whose
+    words are completed.
+    """
     command = commands.add_parser(
         "completion",
         help="a script that completes commands, options and names in a shell",
@@ -46,8 +48,8 @@ def _completion(make: Make, arguments: argparse.Namespace) -> None:
 
 
 def whole(make: Make) -> argparse.ArgumentParser:
-    """Returns the whole parser, benchmarks' options included, with names as choices of SPEC and
-    OP.
+    """Returns the whole parser, benchmarks' options included, with the names of kernels and
+    operations as choices.
     """
     from ptxgen.ops.explaining import posed_names
     from ptxgen.tiles import SPECS

@@ -1,15 +1,17 @@
-"""Definitions of functions in stubs, laid out as the formatter does."""
+"""Text of function definitions in stubs, in the formatter's layout."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 WIDTH = 100
-"""Most characters in a line of a stub."""
+"""Maximum number of characters in a line of a stub."""
 
 
 def defined(name: str, plain: list[str], named: list[str], returns: str) -> Iterator[str]:
-    """Yields the lines of a definition whose arguments are ``plain``, then ``named`` by keyword."""
+    """Yields the lines of a stub's function ``name``; ``plain``: texts of its positional
+    parameters, ``named``: of the keyword-only ones, ``returns``: its return type.
+    """
     several = any(each.startswith("*") for each in plain)
     bare = ["*"] if any(not each.startswith("**") for each in named) and not several else []
     arguments = [*plain, *bare, *named]

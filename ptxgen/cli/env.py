@@ -1,4 +1,4 @@
-"""env: versions, GPUs and folders, for bug reports."""
+"""Command ``env``: prints versions, GPUs and folders, for bug reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxgen.ui import emit, emit_json, pairs
 
 
 def add_commands(commands: Any) -> None:
-    """Adds this module's commands to the parser."""
+    """Adds ``ptxgen env`` to the subcommands ``commands``."""
     command = commands.add_parser("env", help="versions, GPUs and places, for bug reports")
     command.add_argument("--json", action="store_true", help="for programs")
     command.set_defaults(run=_env)
@@ -56,21 +56,21 @@ def _compiler() -> dict[str, Any]:
 
 
 def _devices() -> tuple[list[dict[str, Any]], str]:
-    """Returns the usable devices, and the driver's CUDA version (or why there is none)."""
+    """Returns facts about the usable devices, and the driver's CUDA version (or its error)."""
     from ptxgen.errors import DeviceError
     from ptxgen.runtime import devices
     from ptxgen.runtime.cuda import driver
 
     try:
         status, number = driver().cuDriverGetVersion()
-        said = f"CUDA {number // 1000}.{number % 1000 // 10}" if not int(status) else status.name
+        text = f"CUDA {number // 1000}.{number % 1000 // 10}" if not int(status) else status.name
     except DeviceError as error:
-        said = str(error).partition(";")[0]
+        text = str(error).partition(";")[0]
     found = [
         {"device": str(d), "name": d.name, "arch": d.arch, "sms": d.sms, "shared": d.max_shared}
         for d in devices()
     ]
-    return found, said
+    return found, text
 
 
 def _env(arguments: argparse.Namespace) -> None:

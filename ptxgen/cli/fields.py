@@ -1,4 +1,4 @@
-"""The fields of a spec, as `show` lists them."""
+"""The fields of a kernel's spec, as ``ptxgen show`` lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""golden check, update, diff: the generated code of every kernel against committed records."""
+"""Commands ``golden check``, ``update``, ``diff``, ``bits``: compare code and bits with goldens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS = 0.3  # that a CPU takes for a kernel and an architecture, on the aver
 
 
 def add_commands(commands: Any) -> None:
-    """Adds this module's commands to the parser."""
+    """Adds ``ptxgen golden`` and its actions to the subcommands ``commands``."""
     group = commands.add_parser(
         "golden",
         help="compare the generated code with what is committed",
@@ -122,14 +122,14 @@ def _folder(arguments: argparse.Namespace) -> Path:
 
 
 def _kernels() -> dict[str, KernelSpec]:
-    """Returns the kernels that have goldens, by name: those of the tables, and pinned ones."""
+    """Returns the kernels with golden records, by name: those of the tables, and pinned ones."""
     from ptxgen.tiles import PINNED, SPECS
 
     return {**SPECS, **PINNED}
 
 
 def _selected(patterns: Sequence[str]) -> list[KernelSpec]:
-    """Returns the kernels that match one of ``patterns``; all kernels without a pattern."""
+    """Returns the kernels whose names match one of ``patterns``; all kernels without a pattern."""
     specs = _kernels()
     chosen: dict[str, KernelSpec] = {}
     for pattern in patterns or ["*"]:
@@ -297,13 +297,13 @@ def _diff(arguments: argparse.Namespace) -> int:
             if rest > 0:
                 note(f"text of {plural(rest, 'more kernel')} is not shown; --limit N shows N")
     counts = [(s, sum(c.status == s for c in found)) for s in ("added", "removed", "changed")]
-    said = ", ".join(f"{count} {status}" for status, count in counts if count)
-    note(f"goldens: {said or 'no difference'}")
+    summary = ", ".join(f"{count} {status}" for status, count in counts if count)
+    note(f"goldens: {summary or 'no difference'}")
     return 1 if found and arguments.exit_code else 0
 
 
 def _now(folder: Path, old: Goldens, patterns: Sequence[str]) -> Goldens:
-    """Returns the goldens of the working tree: those on disk if current, the others compiled."""
+    """Returns the goldens of the working tree: current ones on disk, and others compiled now."""
     from ptxgen.golden import changed, load
 
     specs = [s for s in _kernels().values() if any(fnmatchcase(s.name, p) for p in patterns)]
@@ -336,7 +336,7 @@ def _show(
     newer: str,
     new: Callable[[str, str], str],
 ) -> None:
-    """Prints the difference of one kernel's old and new PTX."""
+    """Prints a diff of a kernel's PTX; ``old``, ``new``: from kernel and architecture to PTX."""
     from ptxgen.golden import text_diff
 
     emit()
@@ -345,10 +345,10 @@ def _show(
     except PtxgenError as error:
         note(f"no text of {change.kernel}: {error}")
         return
-    place = f"{change.kernel} for {change.arch}"
-    lines = text_diff(*texts, (f"{place}, {older}", f"{place}, {newer}"))
+    label = f"{change.kernel} for {change.arch}"
+    lines = text_diff(*texts, (f"{label}, {older}", f"{label}, {newer}"))
     for line in lines:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         emit(paint(line, colour) if colour else line)
     if not lines:
-        emit(f"{place}: the texts differ in names of registers alone, or not at all")
+        emit(f"{label}: the texts differ in names of registers alone, or not at all")

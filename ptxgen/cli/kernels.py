@@ -1,4 +1,4 @@
-"""list, show, render, build: the kernels."""
+"""Commands ``list``, ``show``, ``render`` and ``build``, for kernels."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ DEFAULT_ARCH = "sm_90"
 
 
 _PROBLEMS_MAX = 1_000_000
-"""Most problems of one ``--for``, for which the search takes about ten seconds."""
+"""Maximum number of problems of ``build --for``; they take about ten seconds."""
 _SORTS = ("name", "threads", "shared", "regs", "spills")
 
 
 class UnknownSpecError(OptionError):
-    """Raised for a kernel name that the registry does not have."""
+    """A kernel name that no kernel has."""
 
 
 def add_commands(commands: Any) -> None:
-    """Adds this module's commands to the parser."""
+    """Adds ``list``, ``show``, ``render`` and ``build`` to the subcommands ``commands`` of
+    ``ptxgen``.
+    """
     command = commands.add_parser("list", help="the kernels, with tile, threads and resources")
     for what, text in (
         ("dtype", "only kernels of operands of this dtype, such as bf16"),
@@ -111,7 +113,7 @@ def add_commands(commands: Any) -> None:
 
 
 def find(name: str) -> KernelSpec:
-    """Returns the kernel with this name, or short name.
+    """Returns the spec of the kernel with this name or short name.
 
     Raises UnknownSpecError, which proposes similar names.
     """
@@ -150,7 +152,7 @@ def resources(spec: KernelSpec, goldens: Goldens) -> dict[str, Usage]:
 
 
 def _goldens() -> Goldens:
-    """Returns the goldens of the checkout, or else those that were installed."""
+    """Returns the committed records of kernels: those of the checkout, else the installed ones."""
     from ptxgen.golden import recorded
 
     return recorded()
@@ -227,13 +229,13 @@ def _filtered(arguments: argparse.Namespace) -> list[KernelSpec]:
     from ptxgen.tiles import SPECS
 
     found = list(SPECS.values())
-    asked: dict[str, Callable[[KernelSpec], str | None]] = {
+    filters: dict[str, Callable[[KernelSpec], str | None]] = {
         "dtype": lambda spec: spec.dtype if re.fullmatch(r"[a-z]+\d+", spec.dtype) else None,
         "tier": lambda spec: spec.tier,
         "family": lambda spec: spec.family,
         "layout": lambda spec: layout_of(spec),
     }
-    for what, value_of in asked.items():
+    for what, value_of in filters.items():
         wanted = getattr(arguments, what)
         if wanted is None:
             continue
@@ -258,7 +260,9 @@ def _spills(use: Usage | None) -> int | None:
 
 
 def uses(spec: KernelSpec) -> list[dict[str, Any]]:
-    """Returns the routes that launch ``spec``: table, dtype, index in it, kernels and reason."""
+    """Returns the routes that launch ``spec`` as records: table, dtype, index, kernels and reason
+    of each.
+    """
     from ptxgen.tiles import TABLES
 
     found = []
@@ -436,7 +440,7 @@ def _build(arguments: argparse.Namespace) -> None:
 
 
 def _serving(arguments: argparse.Namespace) -> list[str]:
-    """Returns the names of the kernels that serve the problems of --for, and prints a summary."""
+    """Returns the names of the kernels that serve the problems of ``--for``; notes how many."""
     from ptxgen.dispatch import choose
     from ptxgen.ops.explaining import operands, operation, program_of, size_names
     from ptxgen.program.launch import architecture, question
@@ -451,8 +455,8 @@ def _serving(arguments: argparse.Namespace) -> list[str]:
     given = dict(
         zip(reading.written(names), reading.ranges(text, reading.written(names)), strict=True)
     )
-    asked = [given[name] for name in names]
-    problems = math.prod(each.stop - each.start for each in asked)
+    ranges = [given[name] for name in names]
+    problems = math.prod(each.stop - each.start for each in ranges)
     if problems > _PROBLEMS_MAX:
         raise OptionError(f"--for: {problems} problems; takes up to {_PROBLEMS_MAX}")
     dtype, _ = operands(row, arguments.dtype, "--dtype")
@@ -465,7 +469,7 @@ def _serving(arguments: argparse.Namespace) -> list[str]:
     device = default_device()
     arch = architecture(device)
     found: dict[str, None] = {}
-    for each in itertools.product(*asked):
+    for each in itertools.product(*ranges):
         for step in program_of(op, each, dtype, None, options, arch, device.sms).steps:
             choice = choose(step.problem.table, **question(step.problem, device))
             found.update(dict.fromkeys(choice.kernels))
@@ -477,7 +481,10 @@ def _serving(arguments: argparse.Namespace) -> list[str]:
 
 
 def _targets(names: list[str] | None) -> dict[str, str]:
-    """Returns the compilation targets by architecture: those of ``names``, or the default GPU's."""
+    """Returns the compilation target of each architecture in ``names``, by its name.
+
+    Without names, the default device's; the default architecture's if there is no usable device.
+    """
     from ptxgen.errors import DeviceError
     from ptxgen.program.launch import architecture
     from ptxgen.runtime import default_device

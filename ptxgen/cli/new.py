@@ -1,4 +1,4 @@
-"""new: a skeleton of an operation, a kernel or a weight format, and the steps that are left."""
+"""Command ``new``: writes the skeleton of an operation, a kernel or a weight format."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ docs/how-to/add-an-operation.md says how it is proved, and how it moves into the
   - decoding, scales, offsets: the formula, and the dtypes of its numbers
   - quantize="absmax", if weights are quantized to it by their largest magnitude
 Then, in a checkout
-  make generate                       its line in docs/how-to/quantize.md
+  make generate                       its line in docs/reference/quantized.md
   make lint
   pytest tests/quantized -k {name}     every code, kernels against oracles, products
   ptxgen golden bits --update         digests of its bits in golden/bits.json
@@ -56,7 +56,7 @@ Then, in a checkout
 Elsewhere, `ptxgen.quantized.register(FORMAT)` makes it known by its name.""",
     ),
 }
-"""Help text of each kind, and the steps that are left to the user."""
+"""Help text of each kind of skeleton, and the remaining steps, which are printed."""
 
 
 HOMES = {"operation": "ptxgen/ops", "format": "ptxgen/numerics/formats", "kernel": ""}
@@ -64,7 +64,7 @@ HOMES = {"operation": "ptxgen/ops", "format": "ptxgen/numerics/formats", "kernel
 
 
 def add_commands(commands: Any) -> None:
-    """Adds this module's commands to the parser."""
+    """Adds ``ptxgen new`` to the subcommands ``commands``."""
     command = commands.add_parser(
         "new",
         help="write the skeleton of an operation, a kernel or a weight format",
@@ -89,13 +89,13 @@ def _new(arguments: argparse.Namespace) -> None:
 
 
 def _folder(kind: str) -> Path:
-    """Returns the default folder of a kind's files: that of a checkout, or the current one."""
+    """Returns the default folder of a kind's files: its one of HOMES, or the current folder."""
     home = Path.cwd() / HOMES[kind]
     return home if home.is_dir() else Path.cwd()
 
 
 def write(kind: str, name: str, folder: Path) -> list[Path]:
-    """Writes the skeleton files of a kind with this name; returns their paths.
+    """Writes the skeleton files of an operation, kernel or format ``name``; returns their paths.
 
     Raises OptionError, and writes nothing, if the name is taken or malformed, or a file exists.
     """

@@ -1,4 +1,4 @@
-"""profile: instructions and memory accesses of a kernel, counted by the interpreter."""
+"""Command ``profile``: counts instructions and memory accesses of a kernel in the interpreter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxgen.cli.kernels import find
 from ptxgen.ui import emit, emit_json, warn
 
 _SLOW = 1 << 26
-"""Number of multiply-adds (M * N * K) above which the interpreter takes minutes."""
+"""Number of multiply-adds, M * N * K, above which the interpreter takes minutes."""
 
 _EPILOG = """\
 examples:
@@ -20,7 +20,7 @@ examples:
 
 
 def add_commands(commands: Any) -> None:
-    """Adds this module's commands to the parser."""
+    """Adds ``ptxgen profile`` to the subcommands ``commands``."""
     command = commands.add_parser(
         "profile",
         help="what a kernel does: instructions, sectors, bank conflicts (needs no GPU)",

@@ -1,4 +1,4 @@
-"""explain, generate, prove: how problems find their kernels."""
+"""Commands ``explain``, ``generate`` and ``prove``, for the choice of kernels."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ examples:
 
 
 def add_commands(commands: Any) -> None:
-    """Adds this module's commands to the parser."""
+    """Adds ``ptxgen explain``, ``generate`` and ``prove`` to the subcommands ``commands``."""
     command = commands.add_parser(
         "explain",
         help="which kernel serves a problem, and why",
-        description="Says which kernels run an operation of these sizes, how they are launched "
-        "and the measured reason; with --all, why each earlier candidate was passed over and which "
-        "later ones would return the same bits. Sizes are the operation's own: MxKxN of "
-        "products, whose x is M by K and whose weight K by N; MxN of rows; of attention "
-        f"{FORM}.",
+        description="Says which kernels run an operation of these sizes, why, how they are "
+        "launched, and in what predicted time. Most tables take the route with the shortest "
+        "predicted time, some the first in order whose conditions hold. --all adds every other "
+        "route: those that would return the same bits, with their times, and the conditions that "
+        "fail. Sizes are the operation's own: MxKxN of products, whose x is M by K and whose "
+        f"weight K by N; MxN of rows; of attention {FORM}.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -73,7 +74,7 @@ def add_commands(commands: Any) -> None:
         "out, bias=True; of any, its dtype, w=bf16",
     )
     command.add_argument(
-        "--all", action="store_true", help="every candidate, and why it was passed over"
+        "--all", action="store_true", help="every other route: its time, or the failed condition"
     )
     command.add_argument(
         "--code", action="store_true", help="the Python that such a call runs, and nothing else"
@@ -98,7 +99,7 @@ def add_commands(commands: Any) -> None:
         "legal and that 32-bit indices cannot overflow. Prints a counterexample for what fails.",
     )
     command.add_argument(
-        "match", metavar="TABLE", nargs="*", help="only these: 'nn_rows_*' (default: all)"
+        "match", metavar="TABLE", nargs="*", help="only these, such as 'nn_chunks_*' (default: all)"
     )
     command.add_argument("-v", "--verbose", action="store_true", help="every goal, not only sums")
     command.add_argument("--json", action="store_true", help="for programs: every goal")
@@ -125,15 +126,17 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def given_sizes(op: str, words: list[str]) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """Parses sizes of ``op``; returns them in its own order, and options written with them."""
+    """Parses the size arguments of ``op``; returns sizes in its own order, and options written with
+    them (``causal``, ``page``).
+    """
     from ptxgen.ops.attention_shapes import ATTENDING
     from ptxgen.ops.explaining import operation, size_names
 
     row = operation(op)
     if row.name in ATTENDING:
         found, causal, page = attention_sizes(" ".join(words))
-        written_too = {"causal": True} if causal else {}
-        return found, {**written_too, "page": page} if page else written_too
+        options = {"causal": True} if causal else {}
+        return found, {**options, "page": page} if page else options
     names = size_names(row)
     text = numbers(words, names)
     given = dict(zip(written(names), sizes(text, written(names)), strict=True))
@@ -172,7 +175,7 @@ def _explain(arguments: argparse.Namespace) -> None:
 
 
 def _code(op: str, sizes: tuple[int, ...], options: dict[str, Any]) -> str:
-    """Returns the Python code of a call, with the kernels that an H200 would run."""
+    """Returns the Python code that a repeated call of ``op`` runs, with the kernels for an H200."""
     from ptxgen.ops.explaining_code import explain_code
 
     for name in ("arch", "sms", "gpu", "align"):
@@ -215,9 +218,9 @@ def _prove(arguments: argparse.Namespace) -> int:
         chosen = [t for n, t in names.items() if any(fnmatchcase(n, m) for m in arguments.match)]
         if not chosen:
             known = ", ".join(names)
-            asked = " ".join(arguments.match)
-            close = proposal(asked, names) or f"; there are {known}"
-            raise OptionError(f"no table matches {asked}{close}")
+            patterns = " ".join(arguments.match)
+            close = proposal(patterns, names) or f"; there are {known}"
+            raise OptionError(f"no table matches {patterns}{close}")
     try:
         results = prove(chosen, report=report)
     except ModuleNotFoundError as error:
@@ -236,7 +239,9 @@ def _prove(arguments: argparse.Namespace) -> int:
 
 
 class _Report:
-    """Prints results as they come: each failure, and the number of proved goals a table."""
+    """Printer of the results of a proof, one at a time: failures, and for each table and set of
+    architectures the number of proved goals.
+    """
 
     def __init__(self, *, verbose: bool, silent: bool) -> None:
         self._verbose, self._silent = verbose, silent

@@ -27,9 +27,9 @@ STUBBED = (
 )
 """Modules that get a stub."""
 ASKING = {"residual": "Array", "return_lse": "bool", "return_state": "bool"}
-"""Arguments that make an operation return a second result, and their types."""
+"""Types of the arguments that make an operation return a second result, by name."""
 INTEGERS = ("argmax", "argmin", "sample", "experts", "indices", "offsets", "places")
-"""Operations and results whose dtype is an integer, whatever the first array's dtype."""
+"""Names of operations and results that are integers, whatever the first array's dtype."""
 ELEMENTWISE = """\
 class _Elementwise(Pointwise):
     @overload
@@ -38,11 +38,11 @@ class _Elementwise(Pointwise):
     def __call__(self, *args: Any, **named: Any) -> Any: ...
 
 """
-"""The type of a function with one result: its first argument's, if that is an array."""
+"""Stub of pointwise functions with one result, whose type is that of a first array argument."""
 
 
 def stubs() -> dict[Path, str]:
-    """Returns the text of each stub, by its path."""
+    """Returns the text of every stub file, by its path."""
     root = Path(ptxgen.__file__).parent
     found = {}
     for name in STUBBED:
@@ -89,7 +89,7 @@ def _text(module: ModuleType) -> str:
 
 
 def _described(value: Any) -> Description | None:
-    """Returns the operation that a function calls; None if it is not an operation's."""
+    """Returns the operation whose public function is ``value``; None if there is none."""
     from ptxgen.ops import OPERATIONS
 
     if isinstance(value, Description):
@@ -99,7 +99,7 @@ def _described(value: Any) -> Description | None:
 
 
 def _home(module: ModuleType, name: str, value: Any) -> str:
-    """Returns the module that defines a name which is not an operation."""
+    """Returns the name of the module that defines ``value``, which ``module`` has as ``name``."""
     homes: dict[str, str] = getattr(module, "_HOMES", {})
     if name in homes:
         return homes[name].partition(":")[0]
@@ -115,7 +115,7 @@ def _operation(name: str, op: Description) -> Iterator[str]:
 
 
 def _oracle(name: str, function: Any) -> Iterator[str]:
-    """Yields the definition of an oracle, which takes array-likes and returns NumPy arrays."""
+    """Yields the lines of an oracle's definition; it takes array-likes and returns NumPy arrays."""
     from ptxgen.ops import OPERATIONS
 
     plain: list[str] = []
@@ -136,7 +136,7 @@ def _oracle(name: str, function: Any) -> Iterator[str]:
 
 
 def _read_by_numpy(annotation: str) -> str:
-    """Returns the type of an oracle's argument, with NumPy's names for its module's aliases."""
+    """Returns the stub type of an oracle's argument: ``annotation`` in NumPy's types, or "Any"."""
     text = re.sub(r"\b(?:Array|F32|U16)\b", "ArrayLike", annotation)
     text = re.sub(r"\bAxis\b", "int | Sequence[int] | None", text)
     known = re.fullmatch(r"(?:ArrayLike|bool|float|int|str|None|Sequence|[\[\], |.])+", text)
@@ -146,9 +146,10 @@ def _read_by_numpy(annotation: str) -> str:
 def _returning(
     name: str, op: Description, plain: list[str], named: list[str], array: str
 ) -> Iterator[str]:
-    """Yields the definition of an operation whose results have type ``array``.
+    """Yields the stub lines of operation ``name``, whose results have type ``array``.
 
-    If an argument decides whether there is a second result, it yields overloads.
+    ``plain`` and ``named``: texts of its positional and keyword-only parameters. If one of
+    :data:`ASKING` decides whether there is a second result, the lines are overloads.
     """
     asking = [n for n in named if n.partition(":")[0] in ASKING]
     if not asking:
@@ -156,11 +157,15 @@ def _returning(
         return
     (argument,) = asking
     asks, both = argument.partition(":")[0], f"tuple[{array}, {array}]"
-    taken = {"Literal[False] = False": array, "Literal[True]": both, "bool": f"{array} | {both}"}
+    overloads = {
+        "Literal[False] = False": array,
+        "Literal[True]": both,
+        "bool": f"{array} | {both}",
+    }
     if ASKING[asks] == "Array":
         given = argument.removeprefix(f"{asks}: ").partition(" |")[0]
-        taken = {"None = None": array, given: both}
-    for kind, returns in taken.items():
+        overloads = {"None = None": array, given: both}
+    for kind, returns in overloads.items():
         yield "@overload"
         arguments = [f"{asks}: {kind}" if each is argument else each for each in named]
         yield from defined(name, plain, arguments, returns)
@@ -177,7 +182,7 @@ def _result(name: str, op: Description, array: str) -> str:
 
 
 def _function(name: str, function: Any) -> Iterator[str]:
-    """Yields the definition of a function that the module itself defines."""
+    """Yields the lines of a definition of ``function``, which is no operation."""
     of = inspect.signature(function)
     plain: list[str] = []
     named: list[str] = []

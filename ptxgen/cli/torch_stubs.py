@@ -15,7 +15,7 @@ from ptxgen.cli.definitions import defined
 from ptxgen.program.description import Description
 
 ASKING = {"residual", "return_lse", "return_state"}
-"""Options that make an operation return more results."""
+"""Names of the options that make an operation return more results."""
 
 
 def torch_stubs() -> dict[Path, str]:
@@ -40,14 +40,16 @@ def torch_stubs() -> dict[Path, str]:
 
 
 def _imported(module: Path) -> Iterator[tuple[str, str]]:
-    """Yields the names that a module imports from ``ptxgen.torch``, and their modules."""
+    """Yields (name, source module) for each name that a file imports from ``ptxgen.torch.*``."""
     for node in ast.parse(module.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ptxgen.torch."):
             yield from ((a.name, str(node.module)) for a in node.names if a.asname is None)
 
 
 def _operation(name: str, op: Description) -> Iterator[str]:
-    """Yields the definition of an operation, with its signature in ``ptxgen.torch``."""
+    """Yields the stub lines of operation ``name`` with the signature that it has in
+    ``ptxgen.torch``.
+    """
     signature = getattr(op, "as_torch", (op.signature,))[0]
     plain: list[str] = []
     named: list[str] = []

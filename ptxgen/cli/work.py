@@ -1,4 +1,4 @@
-"""demo, bench and tune: the library at work."""
+"""Commands ``demo``, ``bench`` and ``tune``, which run operations."""
 
 from __future__ import annotations
 
@@ -37,12 +37,15 @@ _BENCHES = {
     "predict": ("ptxgen.bench.predict", "predicted times beside measured ones (needs no GPU)"),
     "routes": ("ptxgen.bench.routes", "which kernel serves which sizes (needs no GPU)"),
     "host": ("ptxgen.bench.host", "what a call costs the host, beside torch's own"),
+    "report": ("ptxgen.bench.report", "docs/performance.md from recorded runs (needs no GPU)"),
 }
 _TUNE = "ptxgen.bench.tune"
 
 
 def add_commands(commands: Any, *, deferred: bool = True) -> None:
-    """Adds this module's commands to the parser; ``deferred`` as in :func:`ptxgen.cli.parser`."""
+    """Adds ``demo``, ``bench`` and ``tune`` to the subcommands ``commands`` of ``ptxgen``;
+    ``deferred``: as in :func:`ptxgen.cli.parser`.
+    """
     command = commands.add_parser(
         "demo",
         help="a linear layer, forward and backward, compared bit for bit with NumPy",
@@ -78,7 +81,7 @@ def add_commands(commands: Any, *, deferred: bool = True) -> None:
 
 
 def _deferred(commands: Any, name: str, module: str, text: str) -> None:
-    """Adds a command whose module parses its own options, and is imported when it runs."""
+    """Adds a benchmark's command, whose module is imported when it runs and parses the options."""
     # No argument begins with this prefix, so the module gets all of them, --help too.
     command = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
     command.add_argument("options", nargs="*")
@@ -86,7 +89,7 @@ def _deferred(commands: Any, name: str, module: str, text: str) -> None:
 
 
 def _whole(commands: Any, name: str, module: str, text: str) -> None:
-    """Adds a command with the options of its module, which is imported at once."""
+    """Adds a benchmark's command with the options of its module, which is imported now."""
     own = importlib.import_module(module)._parser()
     commands.add_parser(name, help=text, add_help=False, parents=[own])
 
@@ -132,7 +135,7 @@ def _numpy_dtype(name: str) -> Any:
 
 
 def _demo_on_device(arguments: argparse.Namespace, device: Any, dtype: str) -> int:
-    """Runs a linear layer forward and backward, and compares each result with the oracle."""
+    """Runs a linear layer forward and backward; returns 1 if a bit differs from the oracle's."""
     import numpy as np
 
     ptxgen = importlib.import_module("ptxgen")

@@ -4,8 +4,8 @@ A route's time is the sum of its kernels' times, each a sum of terms with non-ne
 They are fitted in two steps. The first makes relative errors small and balanced: least squares of
 (predicted - measured) / sqrt(predicted * measured), by repeated linear least squares. Kernels far
 behind a problem's fastest count less, since their times decide little. The second makes choices
-good: errors that all kernels share do no harm, but errors between two close kernels do. It descends
-on
+good: errors that all kernels share do no harm, but errors between two close kernels do. It
+minimises, by gradient descent,
 
     mean over problems of (sum over routes of p * log(time / fastest))
     + LIKENESS * mean of log(predicted / measured)**2
@@ -31,41 +31,47 @@ Floats = NDArray[np.float64]
 
 ROUNDS = 6
 FAR = 2.0
-"""Slowdown, relative to a problem's fastest route, beyond which a kernel was timed only briefly: a
-time that exceeds its fit by a factor of :data:`HICCUP` is then taken for a hiccup."""
+"""Slowdown relative to a problem's fastest route, above which a route was timed only a few times. A
+time that is also above :data:`HICCUP` times its prediction is an outlier.
+"""
 HICCUP = 2.5
 BEHIND = 2.0
-"""Exponent of the weights: a route that takes r times the fastest route's time has weight
-r**-BEHIND."""
+"""Exponent of the weights of measurements: a route that takes r times the fastest route's time has
+weight r**-BEHIND."""
 SPREAD = 0.02
 LIKENESS = 6.0
 DESCENT = 150
-"""Most steps of the descent."""
+"""Maximum number of iterations of L-BFGS-B."""
 FOLDS = 5
 HOLD = 0.01
-"""Strength with which :func:`near` holds constants to their prior: one that is off by as much as
-its prior costs as much as a time that is off by sqrt(HOLD)."""
+"""Weight of the prior in :func:`near`: a constant that deviates from its prior by the prior's value
+costs as much as a time with the relative error sqrt(HOLD)."""
 PRIOR, LEAST = (4.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 1.0), 0.05
-"""Prior constants of :func:`near`, in the order of TERMS, and the least prior that deviations are
-measured by."""
+"""Prior values of the constants in :func:`near`, in the order of TERMS; and a lower bound of the
+prior by which deviations are divided, as a prior may be near 0.
+"""
 
 
-class Posed(Protocol):
-    """Protocol of a problem; problems of a kind are ordered."""
+class Problem(Protocol):
+    """Protocol of a benchmark problem in a fit; problems can be sorted."""
 
     @property
     def group(self) -> int:
-        """Number of the group of problems that are left out of a fit together."""
+        """Number of the cross-validation group; problems with the same number are left out of a fit
+        together.
+        """
 
 
 @dataclass(frozen=True)
 class Point:
-    """A measured route: its kernels' terms, its time, and that of the problem's fastest route.
+    """A measured time of a route (a sequence of kernels) for one problem; all times in µs.
 
-    ``held``: the time, in µs, of those of its kernels whose constants are known.
+    ``us``: the measured time; ``best``: the time of the problem's fastest route. ``terms``: for
+    each kernel whose constants are fitted, the quantities that these multiply, in the order of
+    TERMS. ``held``: predicted time of the route's other kernels.
     """
 
-    problem: Posed
+    problem: Problem
     route: str
     terms: Mapping[str, tuple[float, ...]]
     us: float
@@ -74,15 +80,16 @@ class Point:
 
 
 def fit(of: Iterable[Point]) -> dict[str, Constants]:
-    """Returns the constants of all kernels in ``of``."""
+    """Fits the constants of kernels to measured times; returns them by kernel."""
     known = sorted(of, key=attrgetter("problem"))
     return sharpened(alike(known), known) if known else {}
 
 
 def alike(of: Iterable[Point]) -> dict[str, Constants]:
-    """Returns constants by which predicted times are close to the measured ones.
+    """Fits the constants of kernels to measured times by least squares of relative errors.
 
-    Kernels that share routes are fitted together.
+    Kernels that occur in one route are fitted together; groups of kernels without a common route
+    are independent.
     """
     groups: list[tuple[set[str], list[Point]]] = []
     for point in of:
@@ -92,11 +99,13 @@ def alike(of: Iterable[Point]) -> dict[str, Constants]:
             kernels |= group[0]
             members = group[1] + members
         groups.append((kernels, members))
-    return {name: c for kernels, members in groups for name, c in _fitted(kernels, members).items()}
+    return {
+        name: c for kernels, members in groups for name, c in _fit_group(kernels, members).items()
+    }
 
 
 class _System:
-    """A linear system with a row for each point: matrix times constants is predicted times."""
+    """The linear system ``matrix @ constants + held = predicted times``, a row for each point."""
 
     def __init__(self, kernels: Iterable[str], of: Sequence[Point]) -> None:
         from scipy.sparse import csr_array
@@ -116,51 +125,53 @@ class _System:
         self.held = np.array([point.held for point in of])
         self.behind = self.us / np.array([point.best for point in of])
 
-    def timed(self, predicted: Floats) -> NDArray[np.bool_]:
-        """Returns which times are the kernel's own; a time far behind the fastest and far above its
-        fit may be a hiccup.
+    def trusted(self, predicted: Floats) -> NDArray[np.bool_]:
+        """Returns a mask of the points, false for outliers.
+
+        An outlier is more than :data:`FAR` times the problem's fastest route, and :data:`HICCUP`
+        times its ``predicted`` time.
         """
         hiccups: NDArray[np.bool_] = (self.behind > FAR) & (self.us > HICCUP * predicted)
         return ~hiccups
 
     def named(self, constants: Floats) -> dict[str, Constants]:
-        """Returns the constants by kernel."""
+        """Splits the system's solution into constants by kernel."""
         each = constants.reshape(-1, len(TERMS)).tolist()
         return {name: tuple(c) for name, c in zip(self.names, each, strict=True)}
 
 
 def near(of: Iterable[Point], others: Iterable[str] = ()) -> dict[str, Constants]:
-    """Returns constants close to the measured times for the kernels of one table, with few results
-    for each.
+    """Fits the constants of one table's kernels to few measured times, with a prior.
 
-    First all kernels share their constants, held near :data:`PRIOR`; then each has its own, held
-    near the shared ones. A constant that is off by as much as its prior counts as a result that is
-    ``sqrt(HOLD)`` off. ``others``: kernels of the table; those without results get the shared
-    constants.
+    First all kernels share their constants, whose prior is :data:`PRIOR`; then each has its own,
+    whose prior is the shared ones. :data:`HOLD` is the weight of a prior. ``others``: kernels of
+    the table; those without measured times get the shared constants.
     """
     members = [*of]
     system = _System({kernel for point in members for kernel in point.terms}, members)
     matrix = system.matrix.toarray()
     count, summed = len(system.names), matrix.reshape(len(members), -1, len(TERMS)).sum(axis=1)
-    shared = _solved(system, summed, *_held(np.array(PRIOR)))
-    found = system.named(_solved(system, matrix, *_held(np.tile(shared, count))))
+    shared = _solve(system, summed, *_prior_equations(np.array(PRIOR)))
+    found = system.named(_solve(system, matrix, *_prior_equations(np.tile(shared, count))))
     return dict.fromkeys(others, tuple(shared.tolist())) | found
 
 
-def _held(wanted: Floats) -> tuple[Floats, Floats]:
-    """Returns equations, and their right sides, that hold constants near ``wanted``."""
-    pull = math.sqrt(HOLD) / np.maximum(wanted, LEAST)
-    return np.diag(pull), pull * wanted
+def _prior_equations(prior: Floats) -> tuple[Floats, Floats]:
+    """Returns the matrix and the right side of least-squares equations ``constants = prior``."""
+    pull = math.sqrt(HOLD) / np.maximum(prior, LEAST)
+    return np.diag(pull), pull * prior
 
 
-def _fitted(kernels: set[str], members: Sequence[Point]) -> dict[str, Constants]:
+def _fit_group(kernels: set[str], members: Sequence[Point]) -> dict[str, Constants]:
     system = _System(kernels, members)
-    return system.named(_solved(system, system.matrix.toarray()))
+    return system.named(_solve(system, system.matrix.toarray()))
 
 
-def _solved(system: _System, matrix: Floats, *more: Floats) -> Floats:
-    """Returns the constants whose product with ``matrix`` gives the system's times. ``more``:
-    further equations, as a matrix and its right side.
+def _solve(system: _System, matrix: Floats, *more: Floats) -> Floats:
+    """Returns the ``constants`` >= 0 for which ``matrix @ constants + system.held`` is closest to
+    the measured times, by relative error; outliers are left out.
+
+    ``more``: a matrix and a right side, further equations of the least-squares problem.
     """
     us = system.us
     predicted, kept = us.copy(), np.ones(len(us), bool)
@@ -173,13 +184,16 @@ def _solved(system: _System, matrix: Floats, *more: Floats) -> Floats:
         constants = _least_squares(left, right)
         predicted = np.maximum(matrix @ constants + system.held, 0.3 * us)
         if number == ROUNDS // 2:
-            kept = system.timed(predicted)
+            kept = system.trusted(predicted)
     return constants
 
 
 def sharpened(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, Constants]:
-    """Returns ``first``, changed so that choices are good, too. The points of a problem are
-    consecutive.
+    """Refines the constants ``first`` (by kernel), so that the routes with the shortest predicted
+    times are fast ones.
+
+    It minimises the expected slowdown of the chosen routes, plus the error of predicted times.
+    ``of``: measured points, those of one problem consecutive.
     """
     from scipy.optimize import minimize
 
@@ -190,7 +204,7 @@ def sharpened(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, 
     scale = np.sqrt(np.maximum((system.matrix**2).mean(axis=0), 1e-18))
     matrix = (system.matrix / scale).tocsr()  # a single row of SciPy's coo_array gives a scalar
     start = np.concatenate([first[name] for name in system.names]) * scale
-    weight = system.timed(matrix @ start + system.held) / system.behind**BEHIND
+    weight = system.trusted(matrix @ start + system.held) / system.behind**BEHIND
     weight *= LIKENESS / weight.sum()
 
     def loss(constants: Floats) -> tuple[float, Floats]:
@@ -230,7 +244,7 @@ Fit = Callable[[Iterable[Point]], dict[str, Constants]]
 # -- how good that is ---------------------------------------------------------------
 @dataclass(frozen=True)
 class Regret:
-    """Statistics of the chosen route's time over the fastest route's, over problems."""
+    """Statistics, over problems, of the regret: time of the chosen route / time of the fastest."""
 
     problems: int
     mean: float
@@ -240,7 +254,7 @@ class Regret:
 
     @classmethod
     def of(cls, ratios: Mapping[Any, float]) -> Regret:
-        """Returns the statistics of ``ratios``, chosen over fastest time by problem."""
+        """Returns the statistics of ``ratios``: chosen time / fastest time, by problem."""
         if not ratios:
             return cls(0, math.nan, math.nan, math.nan, "")
         at = max(ratios, key=lambda problem: ratios[problem])
@@ -250,8 +264,8 @@ class Regret:
 
 
 def held_out(known: Sequence[Point], fit: Fit = fit) -> dict[Any, float]:
-    """Returns the ratio of chosen to fastest time of each problem, by constants that ``fit`` found
-    without the problem's group.
+    """Cross-validates ``fit``: returns chosen time / fastest time by problem, chosen by constants
+    that were fitted without the problem's group.
     """
     found: dict[Any, float] = {}
     for left_out in range(FOLDS):
@@ -261,7 +275,7 @@ def held_out(known: Sequence[Point], fit: Fit = fit) -> dict[Any, float]:
 
 
 def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Any, float]:
-    """Returns the ratio of chosen to fastest time, by problem."""
+    """Returns chosen time / fastest time by problem, chosen by ``constants``."""
     chosen: dict[Any, tuple[float, float]] = {}
     for point in of:
         predicted = point.held + sum(
@@ -273,5 +287,5 @@ def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Any
     return {problem: ratio for problem, (_, ratio) in chosen.items()}
 
 
-def _fold(problem: Posed) -> int:
+def _fold(problem: Problem) -> int:
     return problem.group % FOLDS

@@ -21,11 +21,11 @@ of f64; tensor cores of 8-bit integers, by mma.sync and by wgmma."""
 
 @dataclass(frozen=True)
 class Phase:
-    """Products that a CTA computes on one of :data:`UNITS`."""
+    """Part of a CTA's work: multiplications on one of :data:`UNITS`."""
 
     unit: str
     steps: Expr
-    """Steps of the reduction that a CTA takes one after the other."""
+    """Sequential steps of a CTA's reduction (iterations of its main loop)."""
     products: Expr
     """Multiplications that a CTA does in the phase."""
 
@@ -36,14 +36,16 @@ class Phase:
 
 NOTHING = const(0)
 MOVE = Phase("fma", const(1), NOTHING)
-"""Phase of kernels that only move bytes."""
+"""Phase of kernels that multiply nothing and only move bytes."""
 
 
 @dataclass(frozen=True)
 class KernelCost:
-    """Work of a kernel whose time the constants of :data:`ptxgen.cost.tuning.TERMS` predict.
+    """Work of a kernel, as formulas over the problem's variables, from which
+    :data:`ptxgen.cost.tuning.TERMS` follow.
 
-    ``slots``: CTAs that an SM runs at a time. ``phases``: phases of a CTA, whose times add up.
+    ``slots``: CTAs that an SM runs at a time. ``phases``: parts of a CTA's work, whose times add
+    up.
     """
 
     slots: int
@@ -63,20 +65,22 @@ class KernelCost:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """Unit of each phase, in order."""
+        """Unit that each phase multiplies on, one of :data:`UNITS`, in order."""
         return tuple(phase.unit for phase in self.phases)
 
     @property
     def formulas(self) -> tuple[Expr, ...]:
-        """All expressions: CTAs, first phase, bytes, other phases."""
+        """All formulas in a fixed order: CTAs; steps and products of the first phase; loads,
+        operands, stores; steps and products of each further phase.
+        """
         (first, *more) = ((phase.steps, phase.products) for phase in self.phases)
         return self.ctas, *first, self.loads, self.operands, self.stores, *chain(*more)
 
     def arguments(self, values: Mapping[str, int]) -> tuple[Any, ...]:
         """Returns the arguments of :meth:`ptxgen.cost.tuning.Tuning.terms` for a problem."""
-        numbers = [formula.evaluate(values) for formula in self.formulas]
-        more = zip(self.units[1:], numbers[6::2], numbers[7::2], strict=True)
-        return self.units[0], self.slots, values["SMS"], *numbers[:6], *chain(*more)
+        counts = [formula.evaluate(values) for formula in self.formulas]
+        more = zip(self.units[1:], counts[6::2], counts[7::2], strict=True)
+        return self.units[0], self.slots, values["SMS"], *counts[:6], *chain(*more)
 
     def substitute(self, given: Mapping[str, Expr]) -> KernelCost:
         """Returns the cost with variables replaced by expressions."""
@@ -90,8 +94,8 @@ class KernelCost:
 
 @dataclass(frozen=True)
 class Roofline:
-    """Operations and bytes of a route that is taken in order, whose kernels state no
-    :class:`KernelCost`. Formulas use the problem's variables and its integer scalars.
+    """Operations and bytes of a kernel without :class:`KernelCost`, from which a roofline time is
+    predicted. The formulas read the problem's variables and integer scalars.
 
     ``operations``: operations on ``unit``, one of :data:`UNITS`. ``nbytes``: bytes read and
     written; None means all bytes of the problem's arrays.

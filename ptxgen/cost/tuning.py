@@ -1,19 +1,18 @@
 """Tunings: a few constants for each kernel, from which its time on a GPU is predicted.
 
-A time is predicted as the sum over a route's kernels of :data:`TERMS`, each a quantity that follows
-from the kernel's :class:`~ptxgen.cost.kernel.KernelCost` and the GPU's rates, times a constant of
-the kernel's own. ``ptxgen tune`` fits the constants to what it measured on random problems, and
-writes them to a JSON file named after the GPU and its number of SMs. On another GPU the same
-constants are taken, with its own rates: what is fitted is how well a kernel uses a GPU, not how
-fast a GPU is. As terms that grow alike cannot be told apart on one GPU, no kernel is believed there
-to be faster than memory and multipliers allow.
+The predicted time of a route is a sum over its kernels and over :data:`TERMS`. A term is a quantity
+that follows from the kernel's :class:`~ptxgen.cost.kernel.KernelCost` and the GPU's rates, times a
+constant of the kernel. ``ptxgen tune`` fits the constants to times measured on random problems, and
+writes them to a JSON file named after the GPU and its number of SMs. Another GPU uses the same
+constants with its own rates: they say how well a kernel uses a GPU, not how fast the GPU is. As one
+GPU cannot separate terms that grow alike, no kernel is predicted there to be faster than memory and
+multipliers allow.
 
-Where routes are taken in order, no cost is known. Then a time is the larger of what bytes and
-what operations take, and launches besides (:meth:`Tuning.bounds`), by three constants of a family
-of kernels (:data:`BOUNDS`), which ``ptxgen bench predict`` fits to what was measured.
+Where routes are taken in order, kernels have no cost, and a time is a roofline: launches, plus the
+larger of bytes and operations (:meth:`Tuning.bounds`), with three constants for each family of
+kernels (:data:`BOUNDS`), which ``ptxgen bench predict`` fits.
 
-A time only picks among the kernels of a table, all of which return the same bits, and says whether
-steps of a program are better one.
+A time chooses among kernels that return the same bits, and says whether to fuse steps.
 """
 
 from __future__ import annotations
@@ -39,35 +38,34 @@ TERMS = {
     "waves": "rounds of CTAs: 1000 cycles each",
     "products": "multiplications of the busiest SM, at its peak rate",
     "memory": "operands, once, from memory",
-    "L2": "what all CTAs load, at 64 bytes a cycle and SM",
-    "missed": "what of that L2 cannot hold, from memory",
+    "L2": "loads of all CTAs, at 64 bytes a cycle and SM",
+    "missed": "loads that L2 cannot hold, from memory",
     "stores": "results, to memory",
 }
-"""Terms of a predicted time, in µs, by name. A launch counts 1 µs, the others follow from the GPU's
-rates."""
+"""Descriptions of the terms of a predicted time. A launch counts 1 µs; the quantities of the others
+follow from the GPU's rates."""
 BOUNDS = {
     "launches": "launches of kernels",
-    "bytes": "what is read and written, at the GPU's bandwidth",
+    "bytes": "bytes read and written, at the GPU's bandwidth",
     "operations": "operations of the busiest SM, at its unit's peak",
 }
-"""Terms of the predicted time, in µs, of a family whose routes are taken in order; each has a
-constant of the family. Only the larger of bytes and operations counts."""
-LIMIT = "what memory and multipliers take at least, where the sum is less; 0.1 % of the sum"
-"""Description of the term that raises a sum of :data:`TERMS` to the roofline limit."""
+"""Descriptions of the terms of a roofline time, for kernels without a cost. Each has a constant of
+the kernel's family; only the larger of bytes and operations counts."""
+LIMIT = "shortfall of the sum from the least time of memory and multipliers; 0.1 % of the sum"
+"""Description of the term "limit", which raises a sum of :data:`TERMS` to the roofline limit."""
 UNMEASURED = (4.0, 1.2, 2.0)
 """Constants of :data:`BOUNDS` for a family that was never measured."""
 EMPTY = 4.0
-"""Time of an empty kernel alone, in µs, as times are measured. Each step of a program but one takes
-so much less."""
+"""Measured time of an empty kernel, µs; subtracted from each step of a program but one."""
 UNKNOWN = (4.0, 2.0, 1.0, 1.2, 1.0, 1.0, 1.0, 1.0)
 """Constants of :data:`TERMS` for a kernel that was never measured."""
 TIE = 1e-3
-"""Fraction of a sum that is added to the limit, so that of two kernels at the limit the better is
-taken."""
+"""Fraction of the sum of terms that is added to a time, so that two kernels at the same roofline
+limit still differ."""
 FALLBACK = "h200_132"
 """Name of the tuning that has constants of every measured kernel."""
 _MEMORY = re.compile(r"\d+gb|hbm\w*")
-"""Pattern of the words in a driver's name that give a GPU's memory."""
+"""Pattern of words such as 80gb or hbm3 in a driver's name."""
 _L2_BYTES = 64
 _L2_USED = 0.8
 """Fraction of L2 that is available to operands."""
@@ -77,10 +75,10 @@ Constants = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Tuning:
-    """Constants of kernels, by name, as measured on one GPU, with the GPU's name (the driver's),
-    SMs and rates.
+    """Constants that predict times of kernels, fitted on one GPU, with its rates.
 
-    A table's 16-bit dtypes share constants: names are those of the kernels of its first dtype.
+    ``gpu``: the driver's name. ``kernels``: constants of :data:`TERMS` by kernel; a table's 16-bit
+    dtypes share those of its first dtype.
     """
 
     gpu: str
@@ -131,7 +129,8 @@ class Tuning:
         *more: Any,
         count: int = 1,
     ) -> float:
-        """Returns the predicted time of a kernel in µs; the numbers are those of its cost.
+        """Returns the predicted time of a kernel in µs. ``unit`` to ``more``:
+        :meth:`ptxgen.cost.kernel.KernelCost.arguments`.
 
         ``count``: problems of a batch in one launch; the work of all CTAs is multiplied by it.
         """
@@ -152,8 +151,8 @@ class Tuning:
         *,
         sms: int,
     ) -> dict[str, float]:
-        """Returns the predicted time, in µs, of a route that is taken in order, by :data:`BOUNDS`:
-        the launches, and the larger of bytes and operations.
+        """Returns the roofline time of a route as terms of :data:`BOUNDS`, µs by name: launches,
+        and the larger of bytes and operations.
 
         The busiest SM has ``ceil(ctas / sms)`` of the CTAs. It computes at the peak of ``unit``,
         and loads no faster than L2's bandwidth for one SM.
@@ -164,8 +163,8 @@ class Tuning:
     def quantities(
         self, launches: int, ctas: int, nbytes: int, unit: str, operations: int, *, sms: int
     ) -> tuple[float, float, float]:
-        """Returns the quantities that the constants of :data:`BOUNDS` multiply; arguments as in
-        :meth:`bounds`.
+        """Returns the quantities, in µs, that the constants of :data:`BOUNDS` multiply; arguments
+        as in :meth:`bounds`.
         """
         rates, cycles = self.rates, 1e3 * self.rates.clock
         share = -(-ctas // sms) / ctas
@@ -176,8 +175,10 @@ class Tuning:
         )
 
     def least(self, quantities: tuple[float, ...]) -> float:
-        """Returns the least time of a kernel in µs, by memory and multipliers, if the constants
-        were measured on another GPU; else 0.
+        """Returns a lower bound of a kernel's time in µs, its roofline limit; 0 if this GPU's own
+        constants were measured, which need no such bound.
+
+        ``quantities``: what :meth:`terms` returns.
         """
         if not self.scaled:
             return 0.0
@@ -198,7 +199,8 @@ class Tuning:
         *more: Any,
         count: int = 1,
     ) -> tuple[float, ...]:
-        """Returns the :data:`TERMS` of a kernel with constants of 1; arguments as in :meth:`time`.
+        """Returns the quantities, in µs, that a kernel's constants of :data:`TERMS` multiply;
+        arguments as in :meth:`time`.
 
         ``more``: unit, steps and products of each phase after the first.
         """
@@ -223,8 +225,8 @@ class Tuning:
 
 
 def larger(constants: Constants, quantities: tuple[float, ...]) -> dict[str, float]:
-    """Returns the µs of launches, and of bytes or operations, whichever take longer, by
-    :data:`BOUNDS`.
+    """Multiplies constants and quantities of :data:`BOUNDS`; returns µs by name: launches, and the
+    larger of bytes and operations.
     """
     us = dict(zip(BOUNDS, map(float.__mul__, constants, quantities), strict=True))
     del us[min("bytes", "operations", key=us.__getitem__)]
@@ -243,10 +245,9 @@ def short_name(gpu: str) -> str:
 
 
 def driver_name(gpu: str) -> str:
-    """Returns the driver's name of the GPU that people call ``gpu``: ``"NVIDIA H200"`` for
-    ``"h200"``.
+    """Returns the driver's full name of a GPU: ``"NVIDIA H200"`` for ``"h200"``.
 
-    A name that no tuning has is returned unchanged.
+    The full name is that of a tuning; a GPU without a tuning is returned unchanged.
     """
     known = [t.gpu for t in tunings() if t.short == short_name(gpu)]
     return gpu if gpu in known or not known else known[0]
@@ -279,9 +280,7 @@ def tuning_for(
 
 
 def completed(tuning: Tuning, base: Tuning) -> Tuning:
-    """Returns ``tuning``, completed by the constants of ``base`` for kernels and families that it
-    lacks.
-    """
+    """Returns ``tuning`` with constants of ``base`` for the kernels and families that it lacks."""
     return replace(
         tuning,
         kernels={**base.kernels, **tuning.kernels},

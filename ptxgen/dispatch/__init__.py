@@ -21,7 +21,7 @@ from ptxgen.tiles import TABLES
 __all__ = ["Candidate", "Choice", "accepted", "candidates", "choose"]
 
 LISTED = 16
-"""Most options that an error message lists when it also proposes the closest one."""
+"""Maximum number of options that an error message lists if it also proposes the closest one."""
 
 _installed: dict[Key, dict[str, Dispatch]] = {}
 """Dispatch functions, by table and architecture, of tables that were registered at run time."""
@@ -39,12 +39,13 @@ def choose(
     count: int = 1,
     what: str = "",
 ) -> Choice:
-    """Returns the kernels with the shortest predicted time, of all that serve a problem.
+    """Returns the kernels that run a problem: the route with the shortest predicted time, or in an
+    ordered table the first whose conditions hold.
 
     ``table``: the key of a route table; ``values``: the variables of its space, each in its domain,
     except SMS, which is ``sms``. ``dtype``: one that the table serves (default: its first).
-    ``gpu``: the GPU's name. If there is a tuning for a GPU of this name with ``sms``, it predicts
-    the times; else the nearest tuning does, scaled by ``rates`` (default: those of a typical GPU of
+    ``gpu``: the GPU's name. A tuning for this name and ``sms`` predicts the times; if there is
+    none, the default tuning does, scaled by ``rates`` (default: those of a typical GPU of
     ``arch``). ``count``: problems in one launch; above 1, kernels that take no batches are left
     out. ``what``: the problem's name in errors.
 
@@ -72,11 +73,12 @@ def candidates(
     what: str = "",
     named: bool = True,
 ) -> list[Candidate]:
-    """Returns all kernels that serve a problem, with predicted times, in the order of their table.
+    """Returns all routes (kernel sequences) that are correct for a problem, with predicted times,
+    in the order of their table.
 
-    If the table's routes are taken in order, only the one that :func:`choose` returns. ``named``:
-    whether to name the kernels for ``dtype``, and not those for the table's first dtype. The other
-    arguments and the errors are those of :func:`choose`.
+    In an ordered table, returns only the one of :func:`choose`. ``named``: whether to name the
+    kernels for ``dtype``, not those for the table's first dtype. Other arguments and errors as in
+    :func:`choose`.
     """
     function = _dispatch(table, arch)
     kind = TABLES[table]
@@ -86,16 +88,16 @@ def candidates(
     given = {**values, "SMS": sms}
 
     def uncovered(why: str) -> UncoveredError:
-        asked = what or " ".join((*table, *(f"{n}={v}" for n, v in values.items())))
-        return UncoveredError(asked, why)
+        problem = what or " ".join((*table, *(f"{n}={v}" for n, v in values.items())))
+        return UncoveredError(problem, why)
 
     for name, domain in kind.space.variables:
         if given[name] not in domain:
             raise uncovered(f"{name} is {given[name]}; takes {domain}")
     tuning, _ = tuning_for(arch, None if gpu is None else (gpu, sms), rates)
     arguments = (given[name] for name in kind.space.arguments)
-    made = function(*arguments, time=partial(tuning.time, count=count))
-    pairs = ((each, kind.routes[each.choice.route]) for each in made)
+    correct = function(*arguments, time=partial(tuning.time, count=count))
+    pairs = ((each, kind.routes[each.choice.route]) for each in correct)
     found = [c for c, route in pairs if (count == 1 or route.batched) and route.takes(dtype)]
     if not found:
         raise uncovered(f"no route of {arch} with {sms} SMs admits it")
@@ -117,7 +119,7 @@ def accepted(what: str, value: object, options: Iterable[str]) -> OptionError:
 
 
 def made(tables: Mapping[Key, RouteTable]) -> dict[Key, dict[str, Dispatch]]:
-    """Compiles dispatch functions for registered tables, which no generated module serves.
+    """Generates and compiles dispatch functions for tables that were registered at run time.
 
     Returns them by table and architecture.
     """

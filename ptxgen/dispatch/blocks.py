@@ -1,8 +1,8 @@
-"""Groups the formulas of dispatch functions that differ only in constants.
+"""Groups code of dispatch functions whose formulas differ only in constants.
 
-A route of a table whose routes are taken in order is a *turn*. In other tables each kernel *launch*
-is computed once, and a route is a *way* to combine launches. Turns, or launches, of the same form
-become a :class:`Block`: one term of formulas, with a row of constants for each of them.
+In a table whose routes are taken in order, each route is an :class:`Item`. In other tables each
+kernel launch is an item, computed once, and a route lists its launches. Items whose formulas differ
+only in constants become a :class:`Block`: the formulas once, and a row of constants for each item.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from ptxgen.expr import FALSE, TRUE, Expr, var
 from ptxgen.spec import ARCHITECTURES, KernelSpec, OneOf, Route
 
 SIDES = ("bm", "bn", "bk")
-"""Attributes of kernels that hold the sides of their tile."""
+"""Attributes of specs with the sizes of a kernel's tile, along M, N and K."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One launch, or one turn, of the table named ``table``.
+    """A launch, or a whole route of an ordered table, as input of the code generator.
 
-    ``words``: its names and numbers. ``where``: the condition under which its kernels are correct
-    (of a turn: and preferred). ``formulas``: the expressions to compute. ``keys``: names of its
-    scratch memories, equal in all items of a block.
+    ``table``: the table's name in generated code. ``words``: constants outside of formulas, such as
+    names. ``where``: the condition under which the kernels are correct, and for a route also
+    preferred. ``formulas``: the expressions to compute. ``keys``: names of the scratch memories,
+    equal in all items of a block.
     """
 
     table: str
@@ -47,27 +48,29 @@ class Item:
 
     @property
     def limited(self) -> bool:
-        """Whether some architecture cannot run the kernels."""
+        """Whether some architecture does not run all of the kernels."""
         return self.archs != tuple(ARCHITECTURES)
 
     @property
     def possible(self) -> bool:
-        """Whether some architecture runs the kernels, and the condition is not FALSE."""
+        """Whether some architecture runs the kernels, and ``where`` is not the constant FALSE."""
         return self.where != FALSE and bool(self.archs)
 
     def kind(self, variables: bool = False) -> Hashable:
-        """The key that items of one block share: the form of their terms without constants.
+        """Returns the key by which items are grouped into blocks: their formulas with constants
+        blanked.
 
-        With ``variables``, items may differ in the names of variables, too.
+        With ``variables``, the names of variables are blanked, too.
         """
         found = form((self.words, self.where, self.formulas), variables)
         return found, self.keys, self.limited, self.possible
 
 
-def turns(table: Table) -> list[Item]:
-    """Returns the routes of a table in order, up to the first that takes every problem.
+def ordered_routes(table: Table) -> list[Item]:
+    """Returns the routes of an ordered table as items, up to the first that serves every problem.
 
-    Words: index and kernels. Formulas: CTAs of each kernel, and bytes of scratch memory.
+    ``words`` of an item: index and kernels. ``formulas``: CTAs of each kernel, bytes of each
+    scratch memory.
     """
     found = []
     for index, route in enumerate(table.routes):
@@ -87,10 +90,10 @@ def turns(table: Table) -> list[Item]:
 
 
 @dataclass(frozen=True)
-class Way:
-    """A route, as names of its ``launches``.
+class RouteLaunches:
+    """A route of a table, as the names of its ``launches``.
 
-    ``least``: lower bounds that it puts on variables of few values, such as alignments.
+    ``least``: lower bounds that it requires of variables with few values, such as alignments.
     """
 
     index: int
@@ -99,16 +102,17 @@ class Way:
     launches: tuple[str, ...]
 
 
-def launches(table: Table) -> tuple[list[Item], list[Way]]:
-    """Returns the launches of a table's routes, each once, and the routes that combine them.
+def launches(table: Table) -> tuple[list[Item], list[RouteLaunches]]:
+    """Returns the launches of a table's routes as items, each distinct one once; and the routes as
+    lists of launches.
 
-    Words: name, kernel, unit, slots, units of more phases. Formulas: those of the cost, the CTAs,
-    and the bytes of each scratch memory. The launch of a main kernel has the index of its first
-    route as name.
+    ``words`` of an item: name of the launch, kernel, unit, slots, units of further phases.
+    ``formulas``: those of the cost, CTAs, bytes of each scratch memory. The launch of a main kernel
+    is named by the index of the first route that has it.
     """
     few = {name for name, domain in table.space.variables if isinstance(domain, OneOf)}
     items: dict[Hashable, Item] = {}
-    ways = []
+    routes = []
     for index, route in enumerate(table.routes):
         least: dict[str, int] = {}
         names = []
@@ -123,8 +127,8 @@ def launches(table: Table) -> tuple[list[Item], list[Way]]:
                     case _:
                         where = where & term
             formulas = (*cost.formulas, step.grid, *scratch.values())
-            what = kernel, where, cost, formulas, tuple(scratch)
-            if what not in items:
+            key = kernel, where, cost, formulas, tuple(scratch)
+            if key not in items:
                 label = step.label if kernel.prepares else kernel.family
                 known = {item.words[0].text for item in items.values()}
                 called = (quoted(f"{label}{n or ''}") for n in count())
@@ -136,14 +140,18 @@ def launches(table: Table) -> tuple[list[Item], list[Way]]:
                     Word("slots", str(cost.slots)),
                     *(Word("unit", quoted(unit)) for unit in cost.units[1:]),
                 )
-                items[what] = Item(table.name, (kernel,), words, where, formulas, tuple(scratch))
-            names.append(items[what].words[0].text)
-        ways.append(Way(index, route, least, tuple(names)))
-    return list(items.values()), ways
+                items[key] = Item(table.name, (kernel,), words, where, formulas, tuple(scratch))
+            names.append(items[key].words[0].text)
+        routes.append(RouteLaunches(index, route, least, tuple(names)))
+    return list(items.values()), routes
 
 
-def joined(items: Iterable[Item]) -> list[list[Item]]:
-    """Groups items of one form; groups of different tables may also differ in variables."""
+def grouped(items: Iterable[Item]) -> list[list[Item]]:
+    """Groups launches or routes that one block of generated code can compute.
+
+    Items of a group have the same formulas up to constants; items of different tables may also
+    differ in the names of variables.
+    """
     groups: dict[Hashable, list[Item]] = {}
     for item in items:
         groups.setdefault(item.kind(), []).append(item)
@@ -163,10 +171,10 @@ def joined(items: Iterable[Item]) -> list[list[Item]]:
 # -- blocks -------------------------------------------------------------------
 @dataclass(frozen=True)
 class Block:
-    """Items of one form, as one term with names in place of the constants that differ.
+    """Items whose formulas differ only in constants, as formulas with names for these constants.
 
-    ``archs``: name of the set of architectures that run the items. ``columns``: by name, the text
-    of the constant in each item.
+    ``archs``: name of the set of architectures that run the items. ``columns``: for each name, the
+    text of the constant in each item.
     """
 
     items: Sequence[Item]
@@ -179,10 +187,10 @@ class Block:
 
 @dataclass
 class Shared:
-    """A constant, or a variable, of blocks that depends on the table alone.
+    """A constant or variable in blocks that depends on the table alone.
 
-    ``texts``: its text by table. ``blocks``: numbers of the blocks that read it. ``name``: its name
-    in the generated function; empty if the rows of its block hold it.
+    ``texts``: its text by table. ``blocks``: indices of the blocks that read it. ``name``: its name
+    in the generated function; empty if it is a column of its block.
     """
 
     hint: str
@@ -192,7 +200,7 @@ class Shared:
     name: str = ""
 
     def missing(self) -> str:
-        """The text for tables that do not read it: an empty string, or 0."""
+        """Returns ``""`` or ``0`` as Python text: the entry of tables that have no such value."""
         return '""' if any(text.startswith('"') for text in self.texts.values()) else "0"
 
 
@@ -209,47 +217,53 @@ class Blocks:
     shared: list[Shared]
 
 
-def blocks(groups: Iterable[Sequence[Item]], taken: Collection[str]) -> Blocks:
-    """Makes a block from each group of items of one form; ``taken``: names that are in use."""
+def blocks(groups: Iterable[Sequence[Item]], reserved: Collection[str]) -> Blocks:
+    """Makes a block of generated code from each of the ``groups`` that :func:`grouped` returns.
+
+    ``reserved``: names that are taken.
+    """
     sets: dict[tuple[str, ...], str] = {}
     shared: list[Shared] = []
-    made = []
+    prepared = []
     for number, items in enumerate(groups):
         terms: list[Term] = []
         for item in items:
             some = sets.setdefault(item.archs, f"SOME_{len(sets)}") if item.limited else ""
             terms.append(((*item.words, Word("archs", some)), item.where, item.formulas))
-        places = [*zip(*map(leaves, terms), strict=True)]
-        made.append((items, terms[0], places, [_share(shared, number, items, p) for p in places]))
+        columns = [*zip(*map(leaves, terms), strict=True)]
+        values = [_share(shared, number, items, column) for column in columns]
+        prepared.append((items, terms[0], columns, values))
     named = [each for each in shared if each.variable or len(each.blocks) > 1]
-    dimensions = (letter for letter in "uvwxyz" if letter not in taken)
+    dimensions = (letter for letter in "uvwxyz" if letter not in reserved)
     for each in named:
-        used = {*taken, *(other.name for other in named)}
+        used = {*reserved, *(other.name for other in named)}
         each.name = next(dimensions) if each.variable else numbered(each.hint, used)
-    used = {*taken, *(each.name for each in named)}
-    return Blocks([_block(*each, named, used) for each in made], sets, named)
+    used = {*reserved, *(each.name for each in named)}
+    return Blocks([_block(*each, named, used) for each in prepared], sets, named)
 
 
 def _share(
-    shared: list[Shared], number: int, items: Sequence[Item], place: Sequence[Leaf]
+    shared: list[Shared], number: int, items: Sequence[Item], column: Sequence[Leaf]
 ) -> Shared | None:
-    """Returns the shared value of a leaf of block ``number``, if it depends on the table alone.
+    """Returns the :class:`Shared` value of one leaf of the formulas of block ``number``, and adds
+    it to ``shared`` if it is new.
 
-    None if its text differs within a table, or is the same in all tables.
+    ``column``: the leaf in each of the block's ``items``. None if its text differs between items of
+    one table (no value of the table), or is the same in all tables.
     """
     texts: dict[str, str] = {}
-    for item, leaf in zip(items, place, strict=True):
+    for item, leaf in zip(items, column, strict=True):
         if texts.setdefault(item.table, leaf.text) != leaf.text:
             return None
     if len(set(texts.values())) == 1:
         return None
-    variable = place[0].variable
+    variable = column[0].variable
     for each in shared:
         same = (each.texts.get(table, text) == text for table, text in texts.items())
         if each.variable == variable and not each.texts.keys().isdisjoint(texts) and all(same):
             break
     else:
-        shared.append(each := Shared(place[0].name, variable))
+        shared.append(each := Shared(column[0].name, variable))
     each.texts.update(texts)
     each.blocks.add(number)
     return each
@@ -258,23 +272,23 @@ def _share(
 def _block(
     items: Sequence[Item],
     term: Term,
-    places: Sequence[tuple[Leaf, ...]],
+    leaf_columns: Sequence[tuple[Leaf, ...]],
     shared: Sequence[Shared | None],
     named: Sequence[Shared],
     used: Collection[str],
 ) -> Block:
     hints: dict[tuple[str, ...], list[str]] = {}
-    for place, of in zip(places, shared, strict=True):
-        texts = tuple(leaf.text for leaf in place)
+    for column, of in zip(leaf_columns, shared, strict=True):
+        texts = tuple(leaf.text for leaf in column)
         if len(set(texts)) > 1 and not (of and of.name):
-            hints.setdefault(texts, []).append(place[0].name)
-    names = {texts: _hint(items, texts, called) for texts, called in hints.items()}
+            hints.setdefault(texts, []).append(column[0].name)
+    names = {texts: _hint(items, texts, suggested) for texts, suggested in hints.items()}
     given: dict[tuple[str, ...], str | Expr] = {}
     for texts in sorted(names, key=lambda texts: names[texts] == "c"):  # unnamed columns last
-        taken = {*used, *(name for name in given.values() if isinstance(name, str))}
+        reserved = {*used, *(name for name in given.values() if isinstance(name, str))}
         product = _product(items, texts, given, named) if names[texts] == "c" else None
-        given[texts] = numbered(names[texts], taken) if product is None else product
-    texts_of = (tuple(leaf.text for leaf in place) for place in places)
+        given[texts] = numbered(names[texts], reserved) if product is None else product
+    texts_of = (tuple(leaf.text for leaf in column) for column in leaf_columns)
     filling = [
         of.name if of and of.name else given.get(texts, "")
         for texts, of in zip(texts_of, shared, strict=True)
@@ -286,8 +300,10 @@ def _block(
 
 
 def _hint(items: Sequence[Item], texts: tuple[str, ...], hints: Sequence[str]) -> str:
-    """Returns the name of a column: that of its words, the side of tiles whose values it has, or
-    the name that a formula suggests; else "c".
+    """Chooses the name of a column of constants: a standard name in ``hints``, else the tile side
+    that has these values, else another hint, or "c".
+
+    ``texts``: the column's constants, one for each of ``items``.
     """
     for name in hints:
         if name in SIDES or name in ("launch", "kernel", "route", "archs", "unit", "slots"):
@@ -304,10 +320,12 @@ def _product(
     names: Mapping[tuple[str, ...], str | Expr],
     shared: Sequence[Shared],
 ) -> Expr | None:
-    """Expresses a column as a multiple of a tile side, or of the sum or product of two sides.
+    """Expresses a column of constants by tile sides: as a multiple of one side, or of the sum or
+    product of two sides.
 
-    The factor is a constant, or a shared value of the table. At least three distinct rows have to
-    agree; otherwise returns None.
+    ``texts``: the column's integers, one for each of ``items``; ``names``: name of each known
+    column, by its texts. The factor is a constant, or one of the values ``shared`` by a table's
+    blocks. Returns None if no such formula fits, or if fewer than three distinct rows support it.
     """
     sides = [
         (var(name), [*map(int, column)])

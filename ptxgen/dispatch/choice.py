@@ -30,24 +30,26 @@ class Candidate(NamedTuple):
     """Kernels that are correct for a problem, and the time that they are predicted to take."""
 
     time: float
-    """µs; where routes are taken in order, 0 for all."""
+    """Predicted µs; 0 in a table whose routes are taken in order."""
     choice: Choice
 
 
 Time = Callable[..., float]
-"""Function with the arguments of :meth:`ptxgen.cost.tuning.Tuning.time`."""
+"""A function that predicts µs, with the arguments of :meth:`ptxgen.cost.tuning.Tuning.time`."""
 Dispatch = Callable[..., Iterator[Candidate]]
-"""A dispatch function. A generated one takes a table's name, an architecture, the variables of the
-table's space in order, and a :data:`Time`; table and architecture may be bound already."""
+"""A dispatch function, which yields the routes that are correct for a problem. Arguments: the
+table's name, an architecture (both may be bound), the problem's variables, and a :data:`Time`."""
 
 
 def named(key: Iterable[str]) -> str:
-    """Returns the name that generated code has for the table of this key."""
+    """Returns a table's name in generated code: ``"nn_chunks"`` for the ``key`` "NN", "chunks"."""
     return "_".join(key).lower()
 
 
 def by_architecture(candidates: Dispatch, key: Iterable[str]) -> dict[str, Dispatch]:
-    """Binds the generated function of a module to one of its tables and to each architecture."""
+    """Returns, by name of each architecture, the function ``candidates`` of a generated module with
+    its first two arguments bound: the name of table ``key``, and the architecture.
+    """
     return {arch: partial(candidates, named(key), arch) for arch in ARCHITECTURES}
 
 
@@ -57,13 +59,15 @@ scratch memory by name."""
 
 
 Name = int | str
-"""Name of a launch; for a main kernel, the index of the first route that has it."""
+"""Name of a launch in generated code: a text; for a main kernel, the index of its first route."""
 Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
-"""Rows of constants, by table."""
+"""Rows of constants in a generated module, by table."""
 
 
 class Fitting:
-    """Routes of a table that are correct for given alignments, and the names of their launches."""
+    """Routes of a table whose bounds on alignments hold for a call, as pairs of index and names of
+    launches.
+    """
 
     def __init__(self, table: str, routes: Sequence[tuple[int, tuple[Name, ...]]]) -> None:
         self.table = table
@@ -72,12 +76,12 @@ class Fitting:
         self._rows: dict[int, list[tuple[Any, ...]]] = {}
 
     def __contains__(self, name: Name) -> bool:
-        """Whether some of the routes have the launch of this name."""
+        """Whether one of the routes has the launch of this name."""
         return name in self._names
 
     def rows(self, of: Rows) -> list[tuple[Any, ...]]:
-        """Returns the table's rows of ``of``, a constant of a generated module, whose first element
-        is the name of a launch of these routes.
+        """Returns the rows of this table in the generated constant ``of`` that belong to the
+        selected routes: those whose first element names one of their launches.
         """
         found = self._rows.get(id(of))
         if found is None:
@@ -103,16 +107,19 @@ class Fitting:
 
 
 class Routes(dict[str, tuple[tuple[Any, ...], ...]]):
-    """Rows of routes by table: index, lower bounds of some variables, names of launches."""
+    """Routes of a generated module by table, as rows: index, lower bounds of the variables that
+    have few values, names of the launches.
+    """
 
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows)
         self._known: dict[tuple[Any, ...], Fitting] = {}
 
     def fitting(self, table: str, *given: int) -> Fitting:
-        """Returns the routes of a table whose lower bounds the ``given`` values meet.
+        """Returns the routes of a table whose lower bounds are at most the ``given`` values of the
+        bounded variables.
 
-        Results are cached, as the variables have few values (alignments).
+        Results are cached, as these variables (alignments) have few values.
         """
         found = self._known.get((table, *given))
         if found is None:

@@ -1,9 +1,9 @@
 """Writes the dispatch functions of ``generated/`` from the route tables of ``tiles``.
 
-Every line of them is an :class:`~ptxgen.expr.Expr` as Python text, or a row of its constants
-(:mod:`ptxgen.dispatch.modules`). A function yields the routes that the architecture runs and whose
-``requires`` holds, each with its predicted time. If a table's kernels have no cost, its routes are
-taken in order: the function yields the first whose ``prefer`` holds as well.
+Each line of generated code is an :class:`~ptxgen.expr.Expr` as Python text, or a row of its
+constants (:mod:`ptxgen.dispatch.modules`). A function yields the routes that the architecture runs
+and whose ``requires`` holds, each with its predicted time. If a table's kernels have no cost, its
+routes are taken in order: the function yields the first whose ``prefer`` holds as well.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def generate(
 def written(wanted: Mapping[Path, str | None], check: bool = False) -> list[Difference]:
     """Writes files, or with ``check`` only compares them; returns those that differed.
 
-    ``wanted``: text by path; None means that there is to be no file.
+    ``wanted``: text by path; None means that the file is removed.
     """
     found = []
     for path in sorted(wanted):

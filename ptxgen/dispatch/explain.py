@@ -21,7 +21,7 @@ from ptxgen.spec import ARCHITECTURES, Key, Problem, Route, RouteTable
 from ptxgen.tiles import TABLES
 
 SHOWN_US = 0.05
-"""Least µs of a term of a predicted time that is printed."""
+"""Smallest term of a predicted time that is printed, µs."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Explanation:
     note: str = ""
     """A remark, such as that the GPU has no tuning of its own; empty if there is none."""
     algorithms: tuple[str, ...] = ()
-    """Algorithms that the operation was lowered to, and why not to others."""
+    """Texts that say to which algorithms the operation was lowered, and why not to others."""
 
     @property
     def winner(self) -> Candidate:
@@ -181,7 +181,7 @@ class Explanation:
 
 
 def legend(shown: Iterable[str]) -> str:
-    """Returns the meanings of the terms ``shown``, a line each; empty if there are none."""
+    """Returns the meanings of the terms named ``shown``, one on a line; empty if there are none."""
     known = {**BOUNDS, **TERMS, "limit": LIMIT}
     named = [(name, known[name]) for name in dict.fromkeys(shown)]
     if not named:
@@ -204,9 +204,11 @@ def explain_problem(
     rates: Rates | None = None,
     algorithms: Iterable[object] = (),
 ) -> Explanation:
-    """Explains which kernels serve ``problem``.
+    """Returns an explanation of which route serves ``problem`` on a GPU, and how all others fare.
 
-    ``nbytes``: bytes of its arrays. ``algorithms``: those that the operation was lowered to.
+    ``nbytes``: bytes of its arrays. ``arch``, ``sms``, ``gpu``: architecture, number of SMs and
+    name of the GPU; ``rates``: its peak rates, if it has no tuning. ``algorithms``: those that the
+    operation was lowered to. ``note``: a remark in the text.
 
     Raises OptionError for an unknown architecture, and UncoveredError where nothing serves it.
     """
@@ -264,7 +266,9 @@ def explain_problem(
 
 
 def _twin(table: RouteTable, index: int, dtype: Hashable) -> Route:
-    """Returns a route for a dtype; unchanged if the route cannot be made for that dtype."""
+    """Returns route ``index`` of ``table`` with its kernels for ``dtype``; if it has none for that
+    dtype, with those that the table lists.
+    """
     try:
         return table.route(index, dtype)
     except SpecError:

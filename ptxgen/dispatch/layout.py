@@ -1,4 +1,4 @@
-"""Formats expressions, calls and conditions as Python text, with as much on a line as fits."""
+"""Formats expressions, calls and conditions as lines of Python, at most :data:`WIDTH` wide."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Field = str | Sequence[str]
 
 
 def python(e: Expr) -> str:
-    """Returns Python text of an expression, in the form that formatters and linters ask for."""
+    """Returns Python text of an expression, in the style that formatters and linters accept."""
     lower = {name: var(name.lower()) for name in e.variables()}
     tree = ast.parse(e.substitute(lower).python(), mode="eval")
     return ast.unparse(_Plain().visit(tree))
@@ -61,7 +61,7 @@ def assignment(name: str, e: Expr, indent: str) -> Iterator[str]:
 
 
 def call(lead: str, fields: Sequence[Field], indent: str, end: str = "") -> Iterator[str]:
-    """Yields ``lead`` with its arguments in parentheses, on several lines if they are long."""
+    """Yields the lines of ``lead(*fields)end``: one, or more if it is long."""
     line = f"{indent}{lead}({', '.join(map(_field, fields))}){end}"
     if len(line) <= WIDTH:
         yield line
@@ -72,7 +72,9 @@ def call(lead: str, fields: Sequence[Field], indent: str, end: str = "") -> Iter
 
 
 def filled(fields: Sequence[Field], indent: str) -> Iterator[str]:
-    """Yields lines of fields, as many on a line as fit; a long tuple takes several lines."""
+    """Yields lines of ``fields``, separated by commas, as many on a line as fit; a long tuple takes
+    several lines.
+    """
     line = indent
     for field in fields:
         text = f"{_field(field)},"
@@ -93,7 +95,11 @@ def _field(field: Field) -> str:
 
 
 def branch(guards: Sequence[str], predicate: Expr, indent: str) -> Iterator[str]:
-    """Yields an ``if`` with ``guards``, then the predicate; nothing if both are always true."""
+    """Yields the lines of the statement ``if guards and predicate:``, with ``guards`` as Python
+    texts.
+
+    Yields nothing if there are no guards and the predicate is TRUE.
+    """
     within = "and" if guards else ""
     texts = [*guards, *([] if predicate == TRUE else [_condition(predicate, within)])]
     if not texts:
@@ -113,7 +119,7 @@ def branch(guards: Sequence[str], predicate: Expr, indent: str) -> Iterator[str]
 
 
 def _broken(terms: Iterable[str | Expr], operator: str, indent: str) -> Iterator[str]:
-    """Yields the terms of a condition on several lines, as many on each as fit."""
+    """Yields lines of the terms joined by ``operator``, as many terms on a line as fit."""
     line, lead = indent, ""
     for term in terms:
         text = term if isinstance(term, str) else _condition(term, within=operator)
@@ -134,7 +140,11 @@ def _broken(terms: Iterable[str | Expr], operator: str, indent: str) -> Iterator
 
 
 def _condition(predicate: Expr, within: str = "") -> str:
-    """Returns a condition on one line, with parentheses inside the other operator."""
+    """Returns a predicate as Python text on one line.
+
+    ``within``: operator, "and" or "or", of the expression that it is part of; it then gets
+    parentheses if it has the other one.
+    """
     if predicate.op in ("and", "or"):
         terms = _terms(predicate, predicate.op)
         text = f" {predicate.op} ".join(_condition(t, within=predicate.op) for t in terms)
@@ -153,7 +163,9 @@ def _terms(predicate: Expr, operator: str) -> Iterator[Expr]:
 
 
 class _Plain(ast.NodeTransformer):
-    """Turns ``128 <= m`` into ``m >= 128`` and ``not m < n`` into ``m >= n``."""
+    """Rewrites comparisons of Python syntax trees: ``128 <= m`` to ``m >= 128``, ``not m < n`` to
+    ``m >= n``.
+    """
 
     def visit_Compare(self, node: ast.Compare) -> ast.Compare:
         mirrored = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}

@@ -3,10 +3,10 @@
 A module has one function for all its tables. Constants that differ between kernels of one family,
 such as tiles and names, are in rows by table; the formulas that read them are written once.
 
-Where times are predicted, the function finds the routes whose alignments the operands meet, then
-computes predicted time, CTAs and scratch memory of each launch whose kernel is correct, and yields
-the routes all of whose launches are correct. Where routes are taken in order, each block tests
-routes with the same formulas, yields the first that fits, and returns.
+Where times are predicted, the function finds the routes for the operands' alignments, computes
+predicted time, CTAs and scratch memory of each launch whose kernel is correct, and yields the
+routes all of whose launches are. Where routes are taken in order, it yields the first that is
+correct and preferred, and returns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from textwrap import wrap
 
-from ptxgen.dispatch.blocks import Block, Item, Way, blocks, joined, launches, numbered, turns
+from ptxgen.dispatch.blocks import (
+    Block,
+    Item,
+    RouteLaunches,
+    blocks,
+    grouped,
+    launches,
+    numbered,
+    ordered_routes,
+)
 from ptxgen.dispatch.choice import named
 from ptxgen.dispatch.layout import (
     WIDTH,
@@ -55,7 +64,7 @@ class Module:
 
 
 def modules(of: Iterable[Table]) -> list[Module]:
-    """Returns the modules that serve tables ``of``.
+    """Assigns the tables ``of`` to modules; returns these.
 
     Tables share a module if their spaces have the same arguments and derived variables, and their
     keys have a word in common. Tables whose routes are taken in order must also have routes that
@@ -63,7 +72,7 @@ def modules(of: Iterable[Table]) -> list[Module]:
     """
     groups: list[tuple[Hashable, Key, list[Table]]] = []
     for table in of:
-        kinds = [item.kind() for item in turns(table)] if table.ordered else None
+        kinds = [item.kind() for item in ordered_routes(table)] if table.ordered else None
         alike = table.space.arguments, table.space.derived, kinds
         for number, (other, words, group) in enumerate(groups):
             common = tuple(word for word in words if word in table.key)
@@ -80,13 +89,13 @@ def modules(of: Iterable[Table]) -> list[Module]:
 
 
 class _Text:
-    """The text of a module, built block by block."""
+    """The source text of a generated module, built block by block."""
 
     def __init__(self, tables: Sequence[Table]) -> None:
         self.tables = {table.name: table for table in tables}
         self.space = tables[0].space
         self.ordered = tables[0].ordered
-        self.taken = {*FIXED, *HOISTED, *map(str.lower, self.space.names)}
+        self.reserved = {*FIXED, *HOISTED, *map(str.lower, self.space.names)}
         self.head: list[str] = []
         self.first: list[str] = []
         self.rows: dict[str, list[str]] = {}
@@ -94,7 +103,7 @@ class _Text:
         self.hoisted: dict[Expr, str] = {}
 
     def lines(self) -> Iterator[str]:
-        (self._in_order if self.ordered else self._by_time)()
+        (self._write_in_order if self.ordered else self._write_by_time)()
         keys = ", ".join(" ".join(table.key) for table in self.tables.values())
         spaces = ", ".join(dict.fromkeys(table.space.name for table in self.tables.values()))
         yield from wrap(f'"""Dispatch of {keys}: {spaces}.', WIDTH)
@@ -112,37 +121,41 @@ class _Text:
         yield from chain(*self.rows.values())
         yield ""
         yield ""
-        numbers = [f"{name.lower()}: int" for name in self.space.arguments]
-        arguments = ["table: str", "arch: str", *numbers, "time: Time"]
+        variables = [f"{name.lower()}: int" for name in self.space.arguments]
+        arguments = ["table: str", "arch: str", *variables, "time: Time"]
         yield from call("def candidates", arguments, "", " -> Iterator[Candidate]:")
         yield f'{INDENT}"""Yields the routes that serve a problem, with predicted times."""'
         yield from self.first
         yield from self.body
 
-    def _in_order(self) -> None:
-        found = [turns(table) for table in self.tables.values()]
+    def _write_in_order(self) -> None:
+        found = [ordered_routes(table) for table in self.tables.values()]
         runs = [[[*run] for _, run in groupby(items, Item.kind)] for items in found]
         groups = [[*chain(*same)] for same in zip(*runs, strict=True)]
-        for block in self._blocks(groups):
-            self._turn(block)
+        for block in self._make_blocks(groups):
+            self._write_ordered_routes(block)
 
-    def _by_time(self) -> None:
+    def _write_by_time(self) -> None:
         found = {name: launches(table) for name, table in self.tables.items()}
         items = chain(*(items for items, _ in found.values()))
-        made = self._blocks(joined(item for item in items if item.possible))
-        self._routes({name: ways for name, (_, ways) in found.items()})
+        made = self._make_blocks(grouped(item for item in items if item.possible))
+        self._write_routes({name: routes for name, (_, routes) in found.items()})
         for block in made:
-            self._launch(block)
+            self._write_launches(block)
         self.body.append(f"{INDENT}yield from fitting.combined(launches)")
 
     # -- blocks
-    def _blocks(self, groups: Sequence[Sequence[Item]]) -> list[Block]:
-        """Makes the blocks of ``groups``; first writes the variables and constants they share."""
+    def _make_blocks(self, groups: Sequence[Sequence[Item]]) -> list[Block]:
+        """Makes a block of generated code from each of ``groups``.
+
+        First writes the derived variables that they read, the sets of architectures, and the
+        constants that they share.
+        """
         formulas = [e for items in groups for i in items for e in (i.where, *i.formulas)]
         read = frozenset().union(*(formula.variables() for formula in formulas))
         for name, formula in self.space.needed(read):
             self.body += assignment(name.lower(), formula, INDENT)
-        made = blocks(groups, self.taken)
+        made = blocks(groups, self.reserved)
         for archs, name in made.sets.items():
             self.head.append(f"{name} = frozenset({tuple_of([*map(quoted, archs)])})")
         if made.shared:
@@ -157,12 +170,12 @@ class _Text:
             self.first.append(f"{INDENT}}}[table]")
         return made.blocks
 
-    def _turn(self, block: Block) -> None:
-        """Writes a block of routes that are taken in order: the first that fits is yielded."""
+    def _write_ordered_routes(self, block: Block) -> None:
+        """Writes code that yields the block's first route whose condition holds, and returns."""
         if not block.items[0].possible:
             self.body += [f"{INDENT}# {item.note} {NEVER}" for item in block.items]
             return
-        names, indent = self._begin(block, {})
+        names, indent = self._write_condition(block, {})
         route, *kernels = block.words
         texts = [python(replaced(formula, names)) for formula in block.formulas]
         fields: list[Field] = [route, kernels, texts[: len(kernels)], texts[len(kernels) :]]
@@ -174,12 +187,13 @@ class _Text:
         if block.where != TRUE or block.items[0].limited:
             self.body.append(f"{indent}return")
 
-    def _launch(self, block: Block) -> None:
-        """Writes a block that computes predicted time, CTAs and scratch memory of launches."""
+    def _write_launches(self, block: Block) -> None:
+        """Writes the code that computes predicted time, CTAs and scratch memory of launches."""
         name, kernel, unit, slots, *units = block.words
         last = 6 + 2 * len(units)
         operands, stores, ctas = *block.formulas[4:6], block.formulas[last]
-        names, indent = self._begin(block, {"operands": operands, "stores": stores}, ctas)
+        shared = {"operands": operands, "stores": stores}
+        names, indent = self._write_condition(block, shared, ctas)
         texts = [python(replaced(formula, names)) for formula in block.formulas]
         more = chain(*zip(units, texts[6:last:2], texts[7:last:2], strict=True))
         self.body += call("us = time", [kernel, unit, slots, "sms", *texts[:6], *more], indent)
@@ -190,25 +204,26 @@ class _Text:
         fits = len(line) <= WIDTH
         self.body += [line] if fits else call(f"launches[{name}] = ", fields, indent)
 
-    def _begin(
-        self, block: Block, called: Mapping[str, Expr], ctas: Expr | None = None
+    def _write_condition(
+        self, block: Block, shared: Mapping[str, Expr], ctas: Expr | None = None
     ) -> tuple[dict[Expr, str], str]:
-        """Writes the begin of a block: named expressions, a loop over rows if items differ, and
-        the condition.
+        """Writes the head of a block: assignments of named expressions, a loop over rows of
+        constants if its items differ, and the condition.
 
-        Returns the names by expression, and the indent of the block's body. ``called``: expressions
-        by name that blocks may share; ``ctas``: one that gets a name if it occurs twice.
+        Returns the names by expression, and the indent of the block's body. ``shared``: expressions
+        that several blocks may read, by name; ``ctas``: an expression that gets a name if it occurs
+        twice.
         """
         formulas = (block.where, *block.formulas)
         inner: dict[Expr, str] = {}
-        for name, e in (*called.items(), *_counts(formulas)):
+        for name, e in (*shared.items(), *_counts(formulas)):
             if e.op in ("var", "const"):
                 continue
             if block.columns.keys().isdisjoint(e.variables()):
                 if e not in self.hoisted:
                     self.hoisted[e] = numbered(name, self.hoisted.values())
                     self.body.append(f"{INDENT}{self.hoisted[e]} = {python(e)}")
-            elif name not in called and e not in inner:
+            elif name not in shared and e not in inner:
                 inner[e] = numbered(name.partition("_")[0], inner.values())
         lines = [f"{name} = {python(e)}" for e, name in inner.items()]
         names = {**self.hoisted, **inner}
@@ -216,20 +231,21 @@ class _Text:
         if ctas is not None and often and replaced(ctas, names).op != "var":
             lines.append(f"ctas = {python(replaced(ctas, names))}")
             names[ctas] = "ctas"
-        indent, guards = self._loop(block)
+        indent, guards = self._write_loop(block)
         self.body += [indent + line for line in lines]
-        asked = [*branch(guards, replaced(block.where, names), indent)]
-        self.body += asked
-        return names, indent + INDENT if asked else indent
+        test = [*branch(guards, replaced(block.where, names), indent)]
+        self.body += test
+        return names, indent + INDENT if test else indent
 
-    def _loop(self, block: Block) -> tuple[str, list[str]]:
-        """Writes the loop over the rows of a block, if its items differ.
+    def _write_loop(self, block: Block) -> tuple[str, list[str]]:
+        """Writes a loop over the rows of constants of ``block``; no loop if its items have none.
 
-        Returns the indent of the loop's body, and tests to add to the block's condition.
+        Returns the indent of the loop's body, and the tests (such as of the architecture) that the
+        body's condition still needs, as texts.
         """
         items, columns = block.items, block.columns
-        there = dict.fromkeys(item.table for item in items)
-        single = len(there) == len(items)  # one item a table
+        tables = dict.fromkeys(item.table for item in items)
+        single = len(tables) == len(items)  # one item a table
         if items[0].note and single:
             self.body.append(f"{INDENT}# {items[0].note}")
         guards = [f"arch in {block.archs}"] if items[0].limited else []
@@ -237,21 +253,21 @@ class _Text:
         if launch and launch not in columns:
             guards.append(f"{launch} in fitting")
         if not columns:
-            if len(there) < len(self.tables):
-                some = [*map(quoted, there)]
-                asked = f"== {some[0]}" if len(some) == 1 else f"in {tuple_of(some)}"
-                guards.insert(0, f"table {asked}")
+            if len(tables) < len(self.tables):
+                some = [*map(quoted, tables)]
+                test = f"== {some[0]}" if len(some) == 1 else f"in {tuple_of(some)}"
+                guards.insert(0, f"table {test}")
             return INDENT, guards
         constants = zip(*columns.values(), strict=True)
         rows = (
             (item.table, row, "" if single else item.note)
             for item, row in zip(items, constants, strict=True)
         )
-        name = self._data(items[0].kernels[0].family.upper(), [*columns], rows)
+        name = self._write_rows(items[0].kernels[0].family.upper(), [*columns], rows)
         if launch in columns:
             name = f"fitting.rows({name})"
         elif len(self.tables) > 1:
-            name = f"{name}[table]" if len(there) == len(self.tables) else f"{name}.get(table, ())"
+            name = f"{name}[table]" if len(tables) == len(self.tables) else f"{name}.get(table, ())"
         line = f"{INDENT}for {', '.join(columns)} in {name}"
         if guards and block.archs not in columns:
             whole = f"{line} if {' and '.join(guards)} else ()"
@@ -260,25 +276,34 @@ class _Text:
         self.body.append(f"{line}:")
         return INDENT * 2, guards
 
-    def _routes(self, found: Mapping[str, Sequence[Way]]) -> None:
-        """Writes the routes as rows, and the statement that selects those that fit."""
-        ways = [(table, way) for table, of in found.items() for way in of]
-        asked = [n for n in self.space.arguments if any(n in way.least for _, way in ways)]
-        given = [name.lower() for name in asked]
+    def _write_routes(self, found: Mapping[str, Sequence[RouteLaunches]]) -> None:
+        """Writes the constant ``ROUTES``, and the statement that selects from it the routes whose
+        lower bounds the call's alignments satisfy.
+
+        ``found``: the routes of each table, by its name.
+        """
+        routes = [(table, each) for table, of in found.items() for each in of]
+        bounded = [n for n in self.space.arguments if any(n in each.least for _, each in routes)]
+        given = [name.lower() for name in bounded]
         rows = []
-        for table, way in ways:
-            least = (str(way.least.get(name, 0)) for name in asked)
-            row = (str(way.index), *least, tuple_of(way.launches))
-            possible = way.route.requires != FALSE and running(way.route.kernels)
-            rows.append((table, row if possible else (), f"{way.index}: {way.route.reason}"))
+        for table, each in routes:
+            least = (str(each.least.get(name, 0)) for name in bounded)
+            row = (str(each.index), *least, tuple_of(each.launches))
+            possible = each.route.requires != FALSE and running(each.route.kernels)
+            rows.append((table, row if possible else (), f"{each.index}: {each.route.reason}"))
         columns = ["route", *(f"least {name}" for name in given), "launches"]
-        self._data("ROUTES", columns, rows)
+        self._write_rows("ROUTES", columns, rows)
         self.body.append(f"{INDENT}fitting = ROUTES.fitting({', '.join(['table', *given])})")
         self.body.append(f"{INDENT}launches: Launches = {{}}")
 
     # -- rows
-    def _data(self, name: str, columns: Sequence[str], rows: Iterable[_Row]) -> str:
-        """Adds a constant that holds ``rows`` by table; returns its name."""
+    def _write_rows(self, name: str, columns: Sequence[str], rows: Iterable[_Row]) -> str:
+        """Writes a constant that holds ``rows``, grouped by table, under a comment with the names
+        of the ``columns``.
+
+        ``name`` is the wanted name of the constant; returns the one that it got, which is unique in
+        the module.
+        """
         name = numbered(name, self.rows)
         lines = wrap(f"# {name}: {', '.join(columns)}", WIDTH, subsequent_indent="# ")
         self.rows[name] = lines
@@ -302,11 +327,17 @@ class _Text:
 
 
 _Row = tuple[str, tuple[str, ...], str]
-"""A row: its table, the constants (none for a route that serves no problem), and a note."""
+"""A row of a generated constant: name of the table, values (none for a route that serves no
+problem), comment.
+"""
 
 
 def _rows(rows: Iterable[_Row], indent: str) -> Iterator[str]:
-    """Yields the lines of rows under their notes; rows of one note share lines."""
+    """Yields the source lines of ``rows``, each note as a comment above its rows; short rows of one
+    note share lines.
+
+    Of a row without values, only its note appears.
+    """
     for note, of in groupby(rows, lambda row: (row[2].partition(": ")[2], bool(row[1]))):
         words, possible = note
         if not possible:
@@ -330,7 +361,11 @@ def _rows(rows: Iterable[_Row], indent: str) -> Iterator[str]:
 
 
 def _counts(formulas: Iterable[Expr]) -> Iterator[tuple[str, Expr]]:
-    """Yields the products that get a name: tiles, ceil(X/a)*ceil(Y/b), and pieces, X*ceil(Y/b)."""
+    """Yields (name, product) for products of tile counts in ``formulas``, which generated code
+    computes once.
+
+    Names begin with "tiles" for ``ceil(X/a) * ceil(Y/b)``, and with "pieces" for ``X * ceil(Y/b)``.
+    """
     for e in dict.fromkeys(t for formula in formulas for t in subtrees(formula)):
         if e.op != "*":
             continue
@@ -342,7 +377,9 @@ def _counts(formulas: Iterable[Expr]) -> Iterator[tuple[str, Expr]]:
 
 
 def _quotient(e: Expr) -> tuple[str, str]:
-    """Splits ceil(X/a) into the words X and a; X alone has no a; other expressions have neither."""
+    """Returns (x, a) for ``ceil(X/a)``, where x is the lower-case name of the variable X; (x, "")
+    for the variable X alone, ("", "") for all other expressions.
+    """
     if e.op == "ceil" and e.args[0].op == "var" and e.args[1].op in ("var", "const"):
         return str(e.args[0]).lower(), str(e.args[1].args[0])
     return (str(e).lower() if e.op == "var" else ""), ""

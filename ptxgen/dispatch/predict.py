@@ -31,7 +31,11 @@ class Demand(NamedTuple):
 
 
 def demand(problem: Problem, route: Route, choice: Choice, nbytes: int, sms: int) -> Demand:
-    """Returns the work of ``route``; ``choice`` has its grids, ``nbytes`` is that of all arrays."""
+    """Returns the work of ``route`` for ``problem``, as input of a roofline prediction.
+
+    ``choice``: the route with its grids; ``nbytes``: bytes of all arrays of the problem; ``sms``:
+    number of SMs.
+    """
     main, count = route.main, problem.count
     work = main.roofline(problem.dtype)
     scalars = {name: value for name, value in problem.scalars if isinstance(value, int)}
@@ -45,7 +49,7 @@ def demand(problem: Problem, route: Route, choice: Choice, nbytes: int, sms: int
 def bounds(
     problem: Problem, route: Route, choice: Choice, nbytes: int, tuning: Tuning, sms: int
 ) -> dict[str, float]:
-    """Returns the predicted µs by name of :data:`ptxgen.cost.tuning.BOUNDS`.
+    """Returns a route's predicted time as terms of :data:`ptxgen.cost.tuning.BOUNDS`, µs by name.
 
     Arguments are those of :func:`demand`.
     """
@@ -53,10 +57,10 @@ def bounds(
 
 
 def epilogue(problem: Problem, choice: Choice, nbytes: int, tuning: Tuning, sms: int) -> float:
-    """Returns the µs that an epilogue formula is predicted to add to a product's time.
+    """Returns the predicted µs that the pointwise formula in a GEMM's epilogue adds to the GEMM.
 
-    It is the time of a pointwise step without its launch; 0 without a formula. ``nbytes``: bytes of
-    all arrays.
+    It is the roofline time of a separate pointwise step, without its launch and the bytes of the
+    GEMM's own A, B and C; 0 if the GEMM has no formula. ``nbytes``: bytes of all arrays.
     """
     if not isinstance(problem.dtype, Epilogue):
         return 0.0

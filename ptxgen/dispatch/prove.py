@@ -1,7 +1,7 @@
 """Proves the generated dispatch code correct for every problem.
 
-For all problems of a table's space (of products: 1 <= M, N, K < 2^31, every alignment of 2 to 16
-bytes, 1 .. 1024 SMs), from the conditions as emitted (:mod:`ptxgen.dispatch.read`):
+These goals are proved for all problems of a table's space (of products: 1 <= M, N, K < 2^31, every
+alignment of 1 to 16 bytes, 1 .. 1024 SMs), from the code as emitted (:mod:`ptxgen.dispatch.read`):
 
 =========  ======================================================================
 current    the committed code is what the tables generate
@@ -18,10 +18,10 @@ reachable  the route is a candidate for some problem (no route is dead); where r
 
 A proof is by refutation with z3 (see :mod:`ptxgen.dispatch.solver`). A problem that refutes a goal
 is only reported after evaluation has confirmed it; a goal that is neither proved nor refuted within
-the given effort fails, too. Effort is counted in z3's resource units, each search begins in a fresh
-z3 context, and nothing depends on time or hashes: every machine with the same version of z3 reaches
-the same verdict. As the length of a search depends much on its seed, the first attempts are short
-and are restarted with other seeds (:data:`STARTS`).
+the given effort fails, too. Effort is counted in z3's resource units, and each search begins in a
+fresh z3 context: every machine with the same version of z3 reaches the same verdict. The length of
+a search depends much on its seed, so the first attempts are short, with other seeds each
+(:data:`STARTS`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ EFFORT_PER_GOAL = 20_000_000
 STARTS = (0.02, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2)
 """Effort of each attempt at one search, as a share of :data:`EFFORT_PER_GOAL`."""
 LEMMA = 0.2
-"""Effort of the proof of a lemma, as a share of a goal's effort."""
+"""Effort of the proof of a variable's bound, as a share of a goal's effort."""
 SAMPLES = 20_000
 FIRST_SAMPLES = 1_000
 ROUNDS_MAX = 200
@@ -60,7 +60,7 @@ Shape = dict[str, int]
 
 @dataclass(frozen=True)
 class Result:
-    """One goal: proved (``ok``), or not.
+    """Outcome of one goal: proved (``ok``), or not.
 
     ``shape``: a problem that refutes the goal; for "reachable", one that takes the route.
     """
@@ -86,7 +86,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer whether premises imply a goal: proved, refuted by ``shape``, or undecided."""
+    """Whether premises imply a goal: proved, refuted by the problem ``shape``, or undecided."""
 
     proved: bool
     shape: Shape | None
@@ -138,16 +138,21 @@ def _prove(of: Iterable[Table] | None, effort: int) -> Iterator[Result]:
 
 
 def _prove_named(names: set[str], code: Callable[[Table], str], effort: int) -> list[Result]:
-    """Returns the results of :func:`_prove_tables` for tables by name, as a pool worker."""
+    """Returns the results of :func:`_prove_tables` for the tables with these names; runs in a
+    worker process.
+
+    ``code``, ``effort``: as there.
+    """
     return list(_prove_tables((t for t in emit.tables() if t.name in names), code, effort))
 
 
 def _prove_tables(
     group: Iterable[Table], code: Callable[[Table], str], effort: int
 ) -> Iterator[Result]:
-    """Proves all goals of the tables of one space, which share verdicts.
+    """Proves all goals of the tables ``group``, which have one space and share verdicts; yields a
+    result for each.
 
-    ``code`` returns the generated text of a table.
+    ``code`` returns the generated text of a table; ``effort``: z3's resource units for one goal.
     """
     verdicts: Verdicts = {}
     for table in group:
@@ -160,9 +165,12 @@ def prove_source(
     effort_per_goal: int = EFFORT_PER_GOAL,
     verdicts: Verdicts | None = None,
 ) -> Iterator[Result]:
-    """Proves all goals of the module text ``source`` against ``table``.
+    """Proves all goals of a generated module against the table that it serves; yields a result for
+    each.
 
-    ``verdicts`` over the same space are reused and added to, as tables may differ in names only.
+    ``source``: the module's text; ``effort_per_goal``: z3's resource units for one goal.
+    ``verdicts``: verdicts that are known for tables of the same space; they are reused, and new
+    ones are added.
     """
     prover = Prover(table, effort_per_goal, verdicts)
     namespace: dict[str, Any] = {}
@@ -204,21 +212,20 @@ def _prove_function(
     if not table.partial:
         yield result("coverage", "", lambda: _covered(prover, conditions))
     for i, branch in enumerate(branches):
-        taken = [branch.condition]
-        chosen = [*taken, *(~c for c in conditions[:i] if table.ordered)]
+        own = [branch.condition]
+        full = [*own, *(~c for c in conditions[:i] if table.ordered)]
         route = table.routes[branch.route]
         subject = f"route {branch.route} ({route.name})"
 
-        def when_taken(
-            goal: Expr, taken: list[Expr] = taken, chosen: list[Expr] = chosen
+        def implied_by_branch(
+            goal: Expr, own: list[Expr] = own, full: list[Expr] = full
         ) -> Verdict:
-            """Tries the branch's condition as the only premise, then adds that no earlier route is
-            taken.
+            """Decides whether ``goal`` holds where the branch is reached.
 
-            The condition usually suffices, and a refutation has to satisfy both.
+            Its own condition usually suffices; if not, adds that earlier conditions fail.
             """
-            verdict = prover.implies(taken, goal)
-            return verdict if verdict.proved else prover.implies(chosen, goal)
+            verdict = prover.implies(own, goal)
+            return verdict if verdict.proved else prover.implies(full, goal)
 
         names = tuple(kernel.name for kernel in route.kernels)
         same = all_of(
@@ -233,13 +240,13 @@ def _prove_function(
             detail = f"emitted {branch.kernels}, table {names}"
             yield result("launch", subject, _failed(detail))
         else:
-            yield result("launch", subject, functools.partial(when_taken, same))
+            yield result("launch", subject, functools.partial(implied_by_branch, same))
         goals = [("requires", route.requires)]
         goals += [("grid", all_of((g >= 1) & (g <= GRID_MAX) for g in branch.grids))]
         legal = all_of((size >= 0) & (size <= SCRATCH_MAX) for size in branch.scratch)
         goals += [("scratch", legal)] if branch.scratch else []
         for goal, predicate in goals:
-            yield result(goal, subject, functools.partial(when_taken, predicate))
+            yield result(goal, subject, functools.partial(implied_by_branch, predicate))
         for step in route.steps:
             for text, largest, limit in step.index_bounds:
                 what = f"route {branch.route} ({step.kernel.name}): {text} <= {limit}"
@@ -249,7 +256,11 @@ def _prove_function(
 
 
 def _covered(prover: Prover, conditions: list[Expr]) -> Verdict:
-    """Whether some condition always holds, tried first for the few that sampled problems need."""
+    """Decides whether every problem satisfies at least one of ``conditions``.
+
+    To spare effort, it first tries to prove this of the few conditions that already cover random
+    problems.
+    """
     problems = prover.shapes(seed=4)
     open_ = [prover.environment(next(problems)) for _ in range(FIRST_SAMPLES)]
     needed: list[Expr] = []
@@ -257,7 +268,7 @@ def _covered(prover: Prover, conditions: list[Expr]) -> Verdict:
         holds = {c: [*filter(computed(c), open_)] for c in conditions}
         best = max(conditions, key=lambda c: len(holds[c]))
         if not holds[best]:
-            break  # a problem that nothing takes
+            break  # a problem that satisfies no condition
         needed.append(best)
         open_ = [*filterfalse(computed(best), open_)]
     # The last needed condition has to hold, term by term, where all others fail.
@@ -307,7 +318,11 @@ def _prove_reachable(
 
 
 def _witnesses(prover: Prover, compiled: Dispatch, wanted: int) -> dict[int, Shape]:
-    """Returns a problem for each route that random problems reach."""
+    """Runs the dispatch function ``compiled`` on random problems; returns one problem for each
+    route that it yields, by route index.
+
+    Ends when ``wanted`` routes were found, or after ``SAMPLES`` problems.
+    """
     found: dict[int, Shape] = {}
     shapes = prover.shapes(seed=1)
     for _ in range(SAMPLES):
@@ -337,7 +352,9 @@ class Prover:
         self._verdicts: Verdicts = {} if verdicts is None else verdicts
 
     def shapes(self, seed: int) -> Iterator[Shape]:
-        """Yields random problems of this table, dense at the bounds of its predicates."""
+        """Yields random problems of this table without end; many sizes are near constants of the
+        routes' conditions.
+        """
         formulas = list(self._aliases.values())
         for route in self.table.routes:
             formulas += [
@@ -358,14 +375,16 @@ class Prover:
         return found
 
     def implies(self, premises: Iterable[Expr], goal: Expr) -> Verdict:
-        """Whether ``goal`` holds for every problem for which ``premises`` do."""
+        """Decides whether ``goal`` holds for every problem that satisfies ``premises``."""
         key = (tuple(premises), goal)
         if key not in self._verdicts:
             self._verdicts[key] = self._implies(*key)
         return self._verdicts[key]
 
     def satisfiable(self, premises: Iterable[Expr]) -> Verdict:
-        """Whether some problem satisfies all ``premises``; the verdict then has that problem."""
+        """Decides whether some problem satisfies all ``premises``. If so, the verdict is
+        ``proved``, and its ``shape`` is such a problem.
+        """
         premises = tuple(premises)
         found = self._sampled(premises)
         if found is not None:
@@ -378,7 +397,7 @@ class Prover:
         return Verdict(True, verdict.shape, "witness")
 
     def _sampled(self, premises: tuple[Expr, ...]) -> Shape | None:
-        """Samples a problem that satisfies all ``premises``, within their bounds of variables."""
+        """Returns a random problem that satisfies all ``premises``, or None if none is found."""
         space = self.table.space
         premises = (*premises, space.within)
         box = tightened(space, self.domain, premises)
@@ -414,9 +433,10 @@ class Prover:
     def decide(
         self, premises: tuple[Expr, ...], goal: Expr, domain: Mapping[str, Interval], effort: int
     ) -> Verdict:
-        """Decides whether ``premises`` imply ``goal`` for variables in ``domain``, without lemmas.
+        """Decides whether ``premises`` imply ``goal`` for variables in the ranges of ``domain``.
 
-        The solver's guess and random problems are evaluated before the search is refined.
+        The linear relaxation is searched first. If its guess and random problems refute nothing,
+        the search is refined. ``effort``: limit in z3's resource units.
         """
         premises = (*premises, self.table.space.within)
 
@@ -455,9 +475,9 @@ _BUILTINS = {"__builtins__": {"min": min, "max": max}}
 
 
 def bare(space: Space) -> Space:
-    """Returns ``space`` with only the variables that derived variables read, and SMS.
+    """Returns ``space`` without the variables that no derived variable reads, except SMS.
 
-    Spaces with the same bare space share its lemmas.
+    Spaces whose bare spaces are equal have the same :func:`lemmas`.
     """
     read = frozenset(("SMS",)).union(*(e.variables() for _, e in space.derived))
     variables = tuple(pair for pair in space.variables if pair[0] in read)
@@ -466,9 +486,11 @@ def bare(space: Space) -> Space:
 
 @functools.cache
 def lemmas(space: Space, effort_per_goal: int) -> Mapping[str, Interval]:
-    """Proves upper bounds of the ``bounded`` variables of a :func:`bare` space.
+    """Returns ranges (1, upper bound) of the ``bounded`` variables of ``space``, a :func:`bare`
+    space, by name.
 
-    The first bound tried is the largest value in random problems, then multiples of it.
+    Each bound is proved with a share of ``effort_per_goal``. The first one tried is the largest
+    value in random problems, then two and 16 times that; without a proof it is ``DIM_MAX``.
     """
     prover = Prover(Table((), space, ()), effort_per_goal)
     effort = int(LEMMA * effort_per_goal)
@@ -505,18 +527,18 @@ class Attempt:
                 self.linear.facts.append(any_of(var(name).eq(v) for v in choices.values))
         self._seed = 0
         self._search: _Search | None = None
-        self._told = 0
+        self._asserted = 0
         self._values: Shape = {}
 
     def solve(self) -> Shape | str | None:
-        """Searches for a problem in the linear relaxation.
+        """Searches the linear relaxation for a problem that satisfies the predicates.
 
         Returns None if there is provably none, a shape as a guess, or text that says why the search
         failed.
         """
         if FALSE in self.assertions:
             return None
-        self._told = len(self.linear.facts)
+        self._asserted = len(self.linear.facts)
         answer: Shape | str | None = "no effort left"
         for start in STARTS:
             if self._effort <= 0:
@@ -536,14 +558,16 @@ class Attempt:
         return {name: answer.get(name, self._domain[name][1]) for name in self._space.arguments}
 
     def refine(self, confirmed: Callable[[Shape], bool]) -> Shape | str | None:
-        """Searches like :meth:`solve`, until evaluation has ``confirmed`` a shape.
+        """Searches like :meth:`solve` until ``confirmed`` returns true for the problem that was
+        found.
 
-        Each guess that is not confirmed is excluded by facts about products.
+        After each guess that is not confirmed, facts about products of variables that exclude it
+        are added. Returns what :meth:`solve` returns; text also after ``ROUNDS_MAX`` guesses.
         """
         self.linear.relate_products()
         for number in range(ROUNDS_MAX):
             self.linear.cuts(self._values)
-            if self._told == len(self.linear.facts):
+            if self._asserted == len(self.linear.facts):
                 return "a solution in linear arithmetic that evaluation does not confirm"
             answer = self.solve()
             if isinstance(answer, str):
@@ -564,17 +588,19 @@ class _Search:
         self._solver = z3.Solver(ctx=self._context)
         self._solver.set("random_seed", seed)
         self._terms: dict[str, Any] = {}
-        self._told = 0
+        self._asserted = 0
         self._spent = 0
-        self._tell(assertions)
+        self._assert(assertions)
 
     def check(self, facts: list[Expr], effort: int) -> tuple[Shape | str | None, int]:
-        """Returns an answer like :meth:`Attempt.solve`, and the effort that it took.
+        """Solves the facts; returns an answer like :meth:`Attempt.solve`, and the effort spent, in
+        z3's resource units.
 
-        ``facts`` begins with the facts of earlier calls; the new ones are asserted.
+        ``facts``: all facts, of which those of earlier calls come first and are not asserted again;
+        ``effort``: limit of this call.
         """
-        self._tell(facts[self._told :])
-        self._told = len(facts)
+        self._assert(facts[self._asserted :])
+        self._asserted = len(facts)
         self._solver.set("rlimit", effort)
         answer = self._solver.check()
         before, self._spent = self._spent, self._solver.statistics().get_key_value("rlimit count")
@@ -589,8 +615,8 @@ class _Search:
             for name, term in self._terms.items()
         }, spent
 
-    def _tell(self, facts: Iterable[Expr]) -> None:
-        """Asserts facts in SMT-LIB text, which is much faster than z3's Python API."""
+    def _assert(self, facts: Iterable[Expr]) -> None:
+        """Asserts facts as SMT-LIB text, which is much faster than z3's Python API."""
         facts = list(facts)
         names = sorted(frozenset().union(*(f.variables() for f in facts)) - self._terms.keys())
         self._terms |= {name: self._z3.Int(name, self._context) for name in names}
@@ -624,7 +650,9 @@ def tightened(
 
 
 def _comparisons(predicate: Expr, holds: bool) -> Iterator[tuple[str, Expr, Expr]]:
-    """Yields the comparisons that are true if the truth value of ``predicate`` is ``holds``."""
+    """Yields comparisons (operator, left, right) that follow from ``predicate`` if ``holds``, or
+    else from its negation.
+    """
     op, args = predicate.op, predicate.args
     if op == "not":
         yield from _comparisons(args[0], not holds)
@@ -639,7 +667,11 @@ def _comparisons(predicate: Expr, holds: bool) -> Iterator[tuple[str, Expr, Expr
 
 # -- problems to try ----------------------------------------------------------------
 def shapes(space: Space, formulas: Iterable[Expr], seed: int) -> Iterator[Shape]:
-    """Yields endless random problems of ``space``, half near the constants of ``formulas``."""
+    """Yields random problems without end, for a search of counterexamples.
+
+    Half of the sizes are within 1 of a constant of ``formulas`` or of a power of two; some problems
+    are next to a bound of a product of sizes.
+    """
     rng = random.Random(seed)
     constants = sorted({c for f in formulas for c in _constants(f) if c > 0})
     borders = {b + d for b in (*constants, *(1 << e for e in range(32))) for d in (-1, 0, 1)}

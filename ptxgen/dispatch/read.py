@@ -1,8 +1,8 @@
 """Reads generated dispatch code back into expressions, so that proofs are about the code.
 
-The code is executed symbolically: table and architecture are concrete, numbers are expressions.
-Loops over rows of constants are unrolled. Predicted times are opaque, and nothing is proved about
-them.
+The code is executed symbolically: table and architecture are concrete, variables of the problem are
+symbols. Loops over rows of constants are unrolled. Predicted times are opaque, and nothing is
+proved about them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ptxgen.spec import ARCHITECTURES, Space
 
 @dataclass(frozen=True)
 class Branch:
-    """A candidate that the code yields, and the condition under which it does."""
+    """A route that the generated code yields, and the condition under which it does."""
 
     route: int
     condition: Expr
@@ -43,10 +43,10 @@ class Branch:
 
 @dataclass(frozen=True)
 class Function:
-    """A dispatch function as specialised for ``archs``, with its branches in order.
+    """A generated dispatch function, specialised for ``archs``, with its branches in order.
 
-    ``name``: the first of ``archs``. ``derived``: formulas by which it computes derived variables
-    of its space.
+    ``name``: the first of ``archs``. ``derived``: the formulas by which it computes the derived
+    variables of its space.
     """
 
     name: str
@@ -56,10 +56,10 @@ class Function:
 
 
 def functions(source: str, table: str, space: Space) -> list[Function]:
-    """Reads the dispatch function of a generated module, specialised for the table of this name.
+    """Reads the dispatch function of a generated module, for the table of this name.
 
-    Returns one for each class of architectures with the same branches. Raises SpecError for code of
-    another form.
+    Returns it once for each class of architectures with the same branches. Raises SpecError for
+    code of another form.
     """
     tree = ast.parse(source)
     seen: dict[tuple[bool, ...], tuple[dict[str, Expr], tuple[Branch, ...]]] = {}
@@ -76,14 +76,16 @@ def functions(source: str, table: str, space: Space) -> list[Function]:
 
 
 _TIME = object()
-"""Stands for every predicted time."""
+"""Opaque value of every predicted time."""
 _Fitting = list[tuple[Expr, Expr, tuple[Any, ...]]]
-"""Routes: their condition on alignments, their index, and the names of their launches."""
+"""Routes as tuples: the condition under which alignments admit the route, its index, the names of
+its launches.
+"""
 
 
 @dataclass(frozen=True)
 class _Launch:
-    """Results that the code computes for a launch, and the condition under which it does."""
+    """A kernel launch that the generated code computes, and the condition under which it does."""
 
     where: Expr
     kernel: str
@@ -102,7 +104,9 @@ class _Run:
         self.branches: list[Branch] = []
 
     def module(self, tree: ast.Module) -> dict[str, Any]:
-        """Executes the module's assignments; returns its constants, and the initial names."""
+        """Executes the assignments of the module ``tree``; returns all names and their values,
+        those that were passed to the constructor included.
+        """
         for statement in tree.body:
             match statement:
                 case ast.Expr(value=ast.Constant()) | ast.ImportFrom() | ast.FunctionDef():
@@ -114,7 +118,11 @@ class _Run:
         return self.names
 
     def function(self, tree: ast.Module) -> tuple[dict[str, Expr], tuple[Branch, ...]]:
-        """Executes the module's function; returns formulas of derived variables, and branches."""
+        """Executes the dispatch function in the module ``tree`` symbolically; returns the formulas
+        of derived variables by name, and a branch for each route that it yields.
+
+        Raises SpecError if its parameters are not those of the space.
+        """
         (node,) = (each for each in tree.body if isinstance(each, ast.FunctionDef))
         arguments = tuple(argument.arg for argument in node.args.args)
         expected = ("table", "arch", *map(str.lower, self.space.arguments), "time")
@@ -127,10 +135,10 @@ class _Run:
     def block(
         self, statements: Iterable[ast.stmt], where: Expr, needed: str | int | None = None
     ) -> bool:
-        """Executes statements that are reached under the condition ``where``.
+        """Executes ``statements``, which are reached under the condition ``where``.
 
-        If ``needed`` is given, they are reached only where a fitting route has the launch of that
-        name. Returns whether the statements always return from the function.
+        ``needed``: name of a launch, if they are reached only where a selected route has this
+        launch. Returns whether the statements always return from the function.
         """
         for statement in statements:
             match statement:
@@ -161,7 +169,7 @@ class _Run:
                         )
                     self.launches[key] = _Launch(where, value(kernel), value(ctas), value(scratch))
                 case ast.Expr(value=ast.Yield(value=ast.Call(args=[_, choice]))):
-                    self.found(where, *self.value(choice))
+                    self.add_branch(where, *self.value(choice))
                 case ast.Expr(
                     value=ast.YieldFrom(value=ast.Call(func=ast.Attribute(attr="combined")))
                 ):
@@ -172,7 +180,7 @@ class _Run:
                     self.assign(statement)
         return False
 
-    def found(
+    def add_branch(
         self,
         where: Expr,
         route: Expr,
@@ -180,20 +188,34 @@ class _Run:
         grids: tuple[Expr, ...],
         scratch: tuple[Expr, ...],
     ) -> None:
-        """Adds a branch for a candidate; a term that its condition repeats is kept once."""
+        """Adds a branch for a route that the code yields under the condition ``where``, without its
+        repeated terms.
+
+        ``route``: index of the route; ``grids``: CTAs of each of ``kernels``; ``scratch``: bytes of
+        each scratch memory.
+        """
         condition = all_of(dict.fromkeys(conjuncts(where)))
         self.branches.append(Branch(_number(route), condition, kernels, grids, scratch))
 
     def fitting(self, rows: Iterable[Any], given: list[Expr]) -> _Fitting:
-        """Returns the routes of ``rows``, each with its condition on the ``given`` values."""
+        """Converts rows (index, lower bounds, names of launches) of the constant ``ROUTES`` to the
+        routes that they may select.
+
+        ``given``: expressions of the variables that the bounds limit. The condition of each route
+        is that they are all at least its bounds.
+        """
         return [
             (all_of(value >= bound for value, bound in zip(given, least, strict=True)), *route)
             for route, least in ((row[:1] + row[-1:], row[1:-1]) for row in rows)
         ]
 
     def combined(self, where: Expr, routes: _Fitting) -> None:
-        """Adds a branch for each route all of whose launches the code computes."""
-        for asked, route, names in routes:
+        """Adds a branch for each of ``routes`` all of whose launches the code computes.
+
+        ``where``: condition under which the statement is reached. A branch's condition joins it
+        with those of the route and of its launches.
+        """
+        for aligned, route, names in routes:
             keys = [*map(_key, names)]
             if not self.launches.keys() >= set(keys):
                 continue
@@ -201,8 +223,8 @@ class _Run:
             scratch: dict[str, Expr] = {}
             for launch in launches:
                 scratch |= launch.scratch
-            self.found(
-                all_of((where, asked, *(launch.where for launch in launches))),
+            self.add_branch(
+                all_of((where, aligned, *(launch.where for launch in launches))),
                 route,
                 tuple(launch.kernel for launch in launches),
                 tuple(launch.ctas for launch in launches),
@@ -210,7 +232,7 @@ class _Run:
             )
 
     def assign(self, statement: ast.stmt) -> None:
-        """Executes an assignment; a derived variable keeps its name as its value."""
+        """Executes an assignment; the value of a derived variable becomes a symbol of its name."""
         match statement:
             case ast.Assign(targets=[target], value=value):
                 self.bind(target, self.value(value))
@@ -233,11 +255,11 @@ class _Run:
                 raise _unexpected(target)
 
     def key(self, node: ast.expr) -> str | int:
-        """Returns the value of an expression that is a dictionary's key."""
+        """Evaluates an expression that is a key of a dictionary."""
         return _key(self.value(node))
 
     def value(self, node: ast.expr) -> Any:
-        """Returns the value of an expression of the code."""
+        """Evaluates an expression of the generated code symbolically."""
         read = self.value
         match node:
             case ast.Name(id=name) if name in self.names:
@@ -277,7 +299,7 @@ class _Run:
         return self.expr(node)
 
     def expr(self, node: ast.expr) -> Expr:
-        """Returns the value of an arithmetic or logical expression of the code."""
+        """Evaluates an arithmetic or logical expression of the generated code to an ``Expr``."""
         read = self.expr
         match node:
             case ast.Name(id=name) if isinstance(value := self.names.get(name), Expr):
@@ -313,7 +335,7 @@ class _Run:
         raise _unexpected(node)
 
     def negative(self, node: ast.expr) -> Expr:
-        """Returns ``-node``; ``-(-x // y)`` becomes ``ceil(x / y)``."""
+        """Evaluates the expression ``-node``; ``-(-x // y)`` becomes ``ceil(x / y)``."""
         match node:
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return self.expr(operand)
@@ -323,7 +345,7 @@ class _Run:
 
 
 def _fitting(node: ast.AST) -> ast.expr | None:
-    """Returns the name in a test ``name in fitting``; None for other nodes."""
+    """Returns the left side of a comparison ``name in fitting``; None for other syntax nodes."""
     match node:
         case ast.Compare(left=name, ops=[ast.In()], comparators=[ast.Name(id="fitting")]):
             return name
@@ -331,7 +353,7 @@ def _fitting(node: ast.AST) -> ast.expr | None:
 
 
 def _key(value: Any) -> str | int:
-    """Returns a string as it is, and a constant expression as an integer."""
+    """Returns a key of a dictionary: a string unchanged, a constant expression as an integer."""
     return value if isinstance(value, str) else _number(value)
 
 

@@ -39,18 +39,19 @@ PRODUCTS_MAX = 80
 
 
 class Linear:
-    """Turns predicates into linear ones over original and fresh variables.
+    """Rewrites predicates to linear ones, over the original variables and fresh variables that
+    stand for products and quotients.
 
-    ``bounds``: the range of every variable. ``aliases``: formulas of derived variables; a derived
-    variable may also have a range, which the caller guarantees. ``facts`` grows with each predicate
-    that is read.
+    ``bounds``: the range of every variable. ``aliases``: formulas of derived variables; one that
+    also has a range must be in it, which the caller guarantees. ``facts``: what holds of the fresh
+    variables; it grows with each predicate.
     """
 
     def __init__(self, bounds: Mapping[str, Interval], aliases: Mapping[str, Expr]) -> None:
         self._bounds = dict(bounds)
         self._aliases = dict(aliases)
         self.meaning: dict[str, Expr] = {}
-        """Formulas of fresh variables, each over variables that come before it."""
+        """Formulas of fresh variables, by name; each reads only variables before it."""
         self.facts: list[Expr] = []
         self._products: dict[str, Monomial] = {}
         self._known: dict[str, list[Polynomial]] = {}  # atom: polynomials that are >= 0
@@ -59,7 +60,9 @@ class Linear:
 
     # -- reading ----------------------------------------------------------------
     def predicate(self, e: Expr) -> Expr:
-        """Returns the linear form of a predicate."""
+        """Returns a predicate that is equivalent to ``e``, and linear in original and fresh
+        variables; facts about the fresh ones are added.
+        """
         if e.op == "const":
             return e
         if e.op == "and":
@@ -77,7 +80,9 @@ class Linear:
         return self._at_least_0(_times(difference, -1))
 
     def polynomial(self, e: Expr) -> Polynomial:
-        """Returns an integer expression as a polynomial over original and fresh variables."""
+        """Converts an integer expression to a polynomial over original and fresh variables; fresh
+        ones stand for what is no polynomial, such as ``ceil(a/b)``.
+        """
         if e not in self._memo:
             self._memo[e] = self._polynomial(e)
         return self._memo[e]
@@ -165,7 +170,9 @@ class Linear:
 
     # -- names --------------------------------------------------------------------
     def linear(self, p: Polynomial) -> Expr:
-        """Returns a polynomial as a linear expression; its products become fresh variables."""
+        """Returns a polynomial as a linear expression, in which fresh variables stand for its
+        products.
+        """
         total: Expr | None = None
         for monomial, factor in sorted(p.items()):
             name = self._name(monomial)
@@ -199,7 +206,9 @@ class Linear:
         return {(name,): 1}
 
     def _named(self, p: Polynomial) -> Expr:
-        """Returns ``p`` as a constant or a variable, for use as a divisor."""
+        """Returns ``p`` as a constant or a single variable, which a divisor has to be; other
+        polynomials get a fresh variable.
+        """
         formula = self.linear(p)
         if formula.op == "const":
             return formula
@@ -242,7 +251,9 @@ class Linear:
 
     # -- facts about products -------------------------------------------------------
     def relate_products(self) -> None:
-        """Adds the facts about all products that need no guess of the solver."""
+        """Adds facts about products of variables that hold for all values: bounds from the ranges
+        of the factors, and known inequalities multiplied by a factor.
+        """
         done: set[str] = set()
         while todo := [name for name in self._products if name not in done]:
             for name in todo:
@@ -273,7 +284,8 @@ class Linear:
         ]
 
     def cuts(self, model: Mapping[str, int]) -> list[Expr]:
-        """Adds facts that exclude ``model``, about products whose value in it is wrong.
+        """Adds facts that exclude the solver's guess ``model``, for each product whose value in it
+        is wrong.
 
         For p = x*r, they relate p to its tangent plane at the model's x and r. For x, r >= 0 and
         any constant c, also: x <= c implies p <= c*r, and x >= c implies p >= c*r. ``c`` is a power
@@ -307,7 +319,7 @@ class Linear:
         return self._used.keys()
 
     def complete(self, values: Mapping[str, int]) -> dict[str, int]:
-        """Returns ``values`` of the original variables, with values of the fresh ones added."""
+        """Returns ``values`` (of the original variables) and the values of the fresh variables."""
         env = dict(values)
         for name, formula in self.meaning.items():
             env[name] = formula.evaluate(env)
@@ -315,7 +327,10 @@ class Linear:
 
 
 def _tangents(p: Expr, a: Expr, b: Expr, a_0: int, b_0: int) -> list[Expr]:
-    """Returns facts that bound p = a*b, of any signs, by its tangent plane at (a_0, b_0)."""
+    """Returns linear facts that bound the product ``p`` = a * b by its tangent plane at (a_0, b_0):
+    p is above the plane where a - a_0 and b - b_0 have the same sign, below where they have
+    opposite signs.
+    """
     plane = b_0 * a + a_0 * b - a_0 * b_0
     same = ((a <= a_0) & (b <= b_0)) | ((a >= a_0) & (b >= b_0))
     opposite = ((a <= a_0) & (b >= b_0)) | ((a >= a_0) & (b <= b_0))

@@ -14,8 +14,8 @@ from ptxgen.tiles import TABLES
 
 @dataclass(frozen=True)
 class Table:
-    """Candidate kernel sequences (routes) of one kind of problems, with conditions and costs over
-    the variables of ``space``. ``key``: words that identify the table.
+    """A table of kernel sequences (routes) for one kind of problem, with conditions and costs over
+    the variables of ``space``, as input of the code generator. ``key``: words that identify it.
 
     Raises SpecError for formulas that read variables which the space does not have.
     """
@@ -51,7 +51,7 @@ class Table:
 
     @property
     def classes(self) -> dict[tuple[str, ...], tuple[int, ...]]:
-        """Classes of architectures that run the same routes, with the indices of those routes."""
+        """Classes of architectures that run the same routes, with the indices of these routes."""
         by_routes: dict[tuple[int, ...], list[str]] = {}
         for arch in ARCHITECTURES:
             runs = tuple(i for i, r in enumerate(self.routes) if arch in running(r.kernels))
@@ -60,12 +60,12 @@ class Table:
 
 
 def in_order(routes: Iterable[Route]) -> bool:
-    """Whether routes are taken in order, because some route has no cost to predict a time by."""
+    """Whether routes are taken in order, because a kernel has no cost to predict a time from."""
     return any(route.costs is None for route in routes)
 
 
 def tables(of: Mapping[Key, RouteTable] = TABLES) -> list[Table]:
-    """Returns the route tables ``of`` (default: all)."""
+    """Converts the route tables ``of`` (default: all) for the code generator."""
     return [Table(key, found.space, found.routes, found.partial) for key, found in of.items()]
 
 

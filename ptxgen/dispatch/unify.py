@@ -24,7 +24,9 @@ Term = Expr | Word | tuple["Term", ...]
 
 
 class Leaf(NamedTuple):
-    """A constant or a variable: a suggested name ("c" without a suggestion), its Python text."""
+    """A constant or a variable of a formula: the name that is suggested for it ("c" if none is),
+    its Python text, and whether it is a ``variable``.
+    """
 
     name: str
     text: str
@@ -32,7 +34,7 @@ class Leaf(NamedTuple):
 
 
 def form(term: Term, variables: bool) -> Hashable:
-    """Returns the term without its constants, and with ``variables`` also without variables."""
+    """Returns a term with its constants blanked, and with ``variables`` also its variables."""
     found: Hashable = _mapped(
         term, lambda leaf: leaf.text if leaf.variable and not variables else ""
     )
@@ -52,15 +54,19 @@ def leaves(term: Term) -> list[Leaf]:
 
 
 def filled(term: Term, names: Sequence[str | Expr]) -> Any:
-    """Returns the term with leaves replaced by ``names``, one a leaf in order: a name, a formula
-    of names, or "" to keep the leaf.
+    """Replaces the leaves of ``term`` (constants and variables, in order) by ``names``: a name, a
+    formula of names, or "" to keep the leaf.
     """
     given = iter(names)
     return _mapped(term, lambda leaf: leaf.text if (name := next(given)) == "" else name)
 
 
-def _mapped(term: Term, change: Callable[[Leaf], str | Expr], called: str = "c") -> Any:
-    """Returns the term with each leaf replaced by the formula or text that ``change`` returns."""
+def _mapped(term: Term, change: Callable[[Leaf], str | Expr], suggested: str = "c") -> Any:
+    """Replaces each leaf of ``term`` (a constant or a variable) by the formula or text that
+    ``change`` returns for it.
+
+    ``suggested``: name that is proposed for the term if it is itself a leaf.
+    """
     if isinstance(term, Word):
         return Word(term.name, str(change(Leaf(term.name, term.text, False))))
     if not isinstance(term, Expr):
@@ -69,24 +75,24 @@ def _mapped(term: Term, change: Callable[[Leaf], str | Expr], called: str = "c")
         return term
     if term.op in ("var", "const"):
         old = str(term.args[0]).lower()
-        new = change(Leaf(called, old, term.op == "var"))
+        new = change(Leaf(suggested, old, term.op == "var"))
         if isinstance(new, Expr) or new == old:
             return new if isinstance(new, Expr) else term
         return const(int(new)) if new.lstrip("-").isdigit() else var(new)
-    args = zip(term.args, _called(term), strict=True)
+    args = zip(term.args, _suggested_names(term), strict=True)
     return Expr(term.op, tuple(_mapped(arg, change, name) for arg, name in args))
 
 
-def _called(e: Expr) -> Iterator[str]:
-    """Yields a suggested name for each operand, in case it is a constant: "bm" in ceil(M/bm),
-    "most_n" in N <= most_n, else "c".
+def _suggested_names(e: Expr) -> Iterator[str]:
+    """Yields, for each operand of ``e``, the name that it gets if it is a constant: "bm" in
+    ceil(M/bm), "most_n" in N <= most_n, else "c".
     """
-    for place, other in enumerate(e.args[::-1] if len(e.args) == 2 else ()):
+    for index, other in enumerate(e.args[::-1] if len(e.args) == 2 else ()):
         name = str(other.args[0]).lower() if other.op == "var" else ""
-        if e.op == "ceil" and place and name:
+        if e.op == "ceil" and index and name:
             yield f"b{name}" if len(name) == 1 else f"{name}_each"
         elif e.op in ("<", "<=") and name:
-            yield f"{'most' if place else 'least'}_{name}"
+            yield f"{'most' if index else 'least'}_{name}"
         else:
             yield "c"
     if len(e.args) != 2:

@@ -1,7 +1,7 @@
 """``ptxgen golden bits``: digests of the oracles' results on fixed inputs.
 
 ``golden/bits.json`` has, by contract and operation, a digest of the results for each dtype. Inputs
-are made by integer arithmetic, so they are the same on every machine. Sizes lie on both sides of
+are made by integer arithmetic, so they are the same on every machine. Sizes are on both sides of
 the thresholds that split a sum. A digest that differs means a changed bit, which needs a new
 version of a contract.
 """
@@ -62,9 +62,10 @@ from ptxgen.spec.quantized import LOOKED_UP
 
 Array = NDArray[Any]
 Digests = dict[str, dict[str, dict[str, str]]]
-"""Digests of results by contract, operation and dtype."""
+"""Digests of results, nested by contract, operation and dtype."""
 Found = Iterator[tuple[Contract, str, str, Any]]
-"""Yields contract, operation, dtype, and results: an array, or several."""
+"""Iterator of the results of oracles: (contract, operation, dtype, results). Results are an array,
+or a sequence of arrays and Nones."""
 
 FLOATS = ("f32", "f64", "bf16", "f16")
 NUMBERS = (*FLOATS, "i32", "i64")
@@ -73,7 +74,7 @@ SPECIAL = (np.inf, -np.inf, np.nan, -0.0, 0.0, 1e-40, -3e-39, 6e-8, 65504.0, 1.0
 
 # -- inputs -------------------------------------------------------------------------------
 def words(seed: int, count: int) -> NDArray[np.uint64]:
-    """Returns 64 pseudorandom bits for each position, by SplitMix64."""
+    """Returns ``count`` pseudorandom 64-bit words, by SplitMix64."""
     z = (np.arange(count, dtype=np.uint64) + np.uint64(seed << 32 | 1)) * np.uint64(
         0x9E3779B97F4A7C15
     )
@@ -85,7 +86,7 @@ def words(seed: int, count: int) -> NDArray[np.uint64]:
 def numbers(
     seed: int, shape: Sequence[int], dtype: str, special: bool = False, spread: int = 4
 ) -> Array:
-    """Returns pseudorandom numbers of a dtype, given by its short name.
+    """Returns an array of pseudorandom elements of a dtype, given by its short name.
 
     Floats are 24-bit integers times one of ``2**spread`` powers of two around 1, rounded once;
     integers have all magnitudes. ``special``: whether one in 16 is drawn from :data:`SPECIAL`.
@@ -119,7 +120,7 @@ def indices(seed: int, shape: Sequence[int], low: int, high: int) -> NDArray[np.
 
 
 def digest(results: Any) -> str:
-    """Returns a digest of the bits, dtypes and shapes of arrays. All NaNs count as equal."""
+    """Returns a hex digest of the bits, dtypes and shapes of arrays. All NaNs count as equal."""
     hashed = hashlib.sha256()
     for array in results if isinstance(results, tuple | list) else (results,):
         if array is None:
@@ -141,13 +142,17 @@ SPLITS = {
     "fma64": ((2, 3, 2047), (3, 2, 2048), (2, 1, 4097)),
     "tc16": ((2, 3, 4096), (3, 2, 4097), (1, 513, 6145), (2, 1, 16500)),
 }
-"""M, N, K of products, on both sides of the lengths at which plans split K."""
+"""Sizes (M, N, K) of test products by contract; K lies on both sides of the lengths from which
+plans split it."""
 NEAR = sorted({max((n << i) + d, 1) for n in (1, 3) for i in range(17) for d in (-1, 0, 1)})
-"""Lengths K on both sides of those at which plans get one more chunk."""
+"""Lengths K on both sides of powers of two and of three times these, where plans split K into one
+more chunk."""
 
 
 def products() -> Found:
-    """Yields products of every tier and dtype, and of every architecture's tensor cores."""
+    """Yields results of matrix products: every tier and dtype, and the tensor cores of every
+    architecture.
+    """
     for tier, dtype in ((tier, dtype) for tier, of in CONTRACTS.items() for dtype in of):
         yield from products_of(tier, dtype)
     x, w = (numbers(i, s, "bf16", spread=6) for i, s in ((1, (9, 96)), (2, (96, 8))))
@@ -159,7 +164,9 @@ def products() -> Found:
 
 
 def products_of(tier: str, dtype: str) -> Found:
-    """Yields products of a tier and dtype: every layout, split and unsplit K, every epilogue."""
+    """Yields results of matrix products of a tier and dtype: all layouts and epilogues, K split or
+    not, and the lengths of chunks.
+    """
     contract = CONTRACTS[tier][dtype]
     how: dict[str, Any] = {"tier": tier}
     plain: dict[str, Any] = {**how, "layout": "kn"}
@@ -207,7 +214,9 @@ def products_of(tier: str, dtype: str) -> Found:
 
 
 def quantised() -> Found:
-    """Yields 4-bit integer products with every epilogue, and products of quantized weights."""
+    """Yields results of 4-bit integer products with every epilogue, and of each format of quantized
+    weights.
+    """
     for dtype, layout in product(int4.ELEMENTS, int4.LAYOUTS):
         low, high = int4.ELEMENTS[dtype].low, int4.ELEMENTS[dtype].high
         a, b = (int4.pack(indices(i, (6, 70), low, high + 1)) for i in (1, 2))
@@ -227,7 +236,9 @@ def quantised() -> Found:
 
 
 def _of_format(row: WeightFormat) -> Found:
-    """Yields quantized codes, dequantized numbers and products of a weight format."""
+    """Yields results of one format of quantized weights, ``row`` of the table of formats: codes and
+    scales, dequantized weights, and products with them.
+    """
     shape = (6, 2 * row.block)
     if row.quantize:
         q = quantized.quantize(numbers(1, shape, "f32", True), row)
@@ -261,23 +272,24 @@ def _of_format(row: WeightFormat) -> Found:
 
 
 LEAVES = (2, reduction_order.LEAF + 19)
-"""Shape of rows that are longer than a leaf of the summation tree, with a remainder."""
+"""Shape of test rows that are longer than a leaf of the summation tree, and whose length is no
+multiple of a warp's 32 lanes."""
 BRANCHES = (1, (reduction_order.BRANCH + 1) * reduction_order.LEAF + 5)
 """Shape of a row that is longer than a branch of the summation tree."""
 
 
 LENGTHS = "lengths"
-"""Name of the argument that has the valid length of each row."""
+"""Name of the argument of row reductions with the valid length of each row."""
 
 
 def row_operations() -> Found:
-    """Yields every row reduction, with and without optional arguments, and on long rows if it takes
-    one array.
+    """Yields results of every row reduction, with and without optional arguments, and also on long
+    rows if it takes one array.
     """
     for name, op in row_reductions.TABLE.items():
         for dtype in op.dtypes:
             made = []
-            told = {
+            scalars = {
                 n: (0.25 if o.default in (None, o.neutral) else o.default)
                 for n, o in op.numbers.items()
                 if o.dtype != "i64"
@@ -292,7 +304,7 @@ def row_operations() -> Found:
                     else None
                     for i, argument in enumerate(plain)
                 ]
-                made += _all(compute(name, *given, **(told if full else {})))
+                made += _all(compute(name, *given, **(scalars if full else {})))
             yield reduction_order.ROWS, name, dtype, made
             if LENGTHS in op.arrays:
                 given = [_argument(i, op, a, dtype, LEAVES) for i, a in enumerate(op.arrays)]
@@ -318,7 +330,9 @@ def _all(results: Any) -> list[Array]:
 
 
 def columns_and_moves() -> Found:
-    """Yields column reductions, prefix sums, scatter-adds, top-k, sampling and logsumexp."""
+    """Yields results of column reductions, prefix sums, scatter-adds, top-k, sampling and
+    logsumexp.
+    """
     for how, reduction in REDUCTIONS.items():
         for dtype in (NAMES[d] for d in reduction.takes):
             wide = {"bf16": "f32", "f16": "f32"}.get(dtype, dtype)
@@ -369,7 +383,7 @@ def columns_and_moves() -> Found:
 
 
 def solved() -> Found:
-    """Yields solutions of upper, lower, unit and general triangular systems."""
+    """Yields solutions of triangular systems: upper and lower, with unit and general diagonal."""
     for dtype in ("f32", "f64"):
         a, b = numbers(1, (2, 9, 9), dtype), numbers(2, (2, 9, 3), dtype)
         ways = product((False, True), repeat=2)
@@ -378,7 +392,9 @@ def solved() -> Found:
 
 
 def attended() -> Found:
-    """Yields attention over several blocks and splits, with all options for masks and logits."""
+    """Yields results of attention over several blocks of keys and over several splits, with all
+    options for masks and logits.
+    """
     heads, keys = (4, 2), attention.SPLIT + 150
     for dtype in ("f32", "bf16", "f16"):
         made = []
@@ -398,9 +414,11 @@ def attended() -> Found:
 
 
 def matrix_recurrences() -> Found:
-    """Yields matrix recurrences (linear attention) and the two passes of their gradients.
+    """Yields results of matrix recurrences (linear attention) and of the two passes of their
+    gradients, with and without the delta rule.
 
-    Sizes exceed a group of rows and a part of columns; with and without the delta rule.
+    Sizes are such that sums over rows have several groups, and sums over columns several parts
+    (:mod:`ptxgen.numerics.delta`).
     """
     heads, rows, cols = 2, 40, 72
     for dtype in ("f32", "bf16", "f16"):
@@ -409,20 +427,22 @@ def matrix_recurrences() -> Found:
         g, beta = (numbers(i, (1, 4, heads), "f32", spread=1) for i in (5, 6))
         w, dd = (numbers(i, v.shape, "f32") for i in (7, 8))
         made: list[Any] = []
-        walked: list[Any] = []
+        passes: list[Any] = []
         for rule in (True, False):
             first = numbers(9, (1, heads, *((rows, cols) if rule else (cols, rows))), "f32")
             how: dict[str, Any] = {"state": first}
             made += LIBRARY["recurrence"].oracle(q, k, v, -abs(g), beta, **how, delta=rule)
             of = w if rule else v
-            walked += descend(do, q, k, of, -abs(g), beta, dstate=first, delta=rule)
-            walked += _all(ascend(do, k, of, -abs(g), beta, dd if rule else None, **how))
+            passes += descend(do, q, k, of, -abs(g), beta, dstate=first, delta=rule)
+            passes += _all(ascend(do, k, of, -abs(g), beta, dd if rule else None, **how))
         yield delta.DELTA, "recurrence", dtype, made
-        yield delta.DELTA_GRAD, "walks", dtype, walked
+        yield delta.DELTA_GRAD, "walks", dtype, passes
 
 
 def losses() -> Found:
-    """Yields segments and gradients of logits, and the fused linear cross-entropy."""
+    """Yields results of losses of logits: sums and gradients by segment, and the fused linear
+    cross-entropy with its gradients.
+    """
     for dtype in FLOATS:
         wide = "f64" if dtype == "f64" else "f32"
         x, at = numbers(1, (4, 2 * SEGMENT + 44), dtype), indices(2, (4,), -1, 2 * SEGMENT + 45)
@@ -454,8 +474,8 @@ def losses() -> Found:
 def attention_gradients() -> Found:
     """Yields gradients of attention with all options for masks and logits.
 
-    Sizes cover more than 16 rows of queries, two blocks of queries, and head dimensions in two
-    parts.
+    Sizes cover more than 16 rows of queries, two blocks of queries, and head dimensions that
+    kernels split in two.
     """
     for dtype in ("f32", "bf16", "f16"):
         made: list[Any] = []
@@ -481,7 +501,7 @@ def attention_gradients() -> Found:
 
 
 def pointwise() -> Found:
-    """Yields every pointwise function, its gradients, and casts, for all dtypes."""
+    """Yields results of every pointwise function, of its gradient, and of casts, for all dtypes."""
     from ptxgen.ops.pointwise_table import ROWS
 
     for row in ROWS:
@@ -510,7 +530,9 @@ def pointwise() -> Found:
 
 
 def recurrences() -> Found:
-    """Yields selective scans and linear recurrences, with all options, and their gradients."""
+    """Yields results of selective scans and linear recurrences, with all options, and their
+    gradients.
+    """
     for dtype in ("f32", "bf16", "f16"):
         made: list[Any] = []
         for states in (1, 16, 19):
@@ -549,7 +571,9 @@ ALL: tuple[Callable[[], Found], ...] = (
 
 
 def digests(of: Iterable[Callable[[], Found]] = ALL) -> Digests:
-    """Computes the digests of the oracles' current results."""
+    """Computes digests of the oracles' current results. ``of``: functions that yield results, such
+    as :func:`products`.
+    """
     found: Digests = {}
     for each in of:
         for contract, operation, dtype, results in each():
@@ -560,13 +584,13 @@ def digests(of: Iterable[Callable[[], Found]] = ALL) -> Digests:
 
 
 def count(found: Digests) -> int:
-    """Returns the number of digests."""
+    """Returns the number of digests in ``found``."""
     return sum(len(dtypes) for of in found.values() for dtypes in of.values())
 
 
 # -- the file -----------------------------------------------------------------------------
 def differences(old: Digests, new: Digests) -> list[str]:
-    """Returns a line for each digest that differs, or is on one side only."""
+    """Returns a line of text for each digest that differs, or is on one side only."""
     flat = [
         {
             f"{contract} {operation} {dtype}": value
@@ -585,7 +609,7 @@ def differences(old: Digests, new: Digests) -> list[str]:
 
 
 def text(found: Digests) -> str:
-    """Returns the text of the file: JSON with a line for each operation."""
+    """Returns the text of the file of digests: JSON with a line for each operation."""
     blocks = []
     for contract, operations in sorted(found.items()):
         lines = (

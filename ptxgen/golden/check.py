@@ -34,7 +34,7 @@ class Finding:
 
 
 def check(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> list[Finding]:
-    """Returns all faults of the ``stored`` goldens, sorted; empty if they are right.
+    """Returns all faults of the ``stored`` goldens, sorted; empty if there are none.
 
     ``specs``: all kernels; ``fresh``: goldens built now, of kernels whose inputs have changed and
     perhaps of others. Only kernels in ``fresh`` can be found stale.
@@ -51,7 +51,7 @@ def check(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> lis
 
 
 def _present(stored: Goldens, specs: Collection[KernelSpec]) -> Iterator[Finding]:
-    """Yields missing and orphaned records and texts, and a wrong version of NVRTC."""
+    """Yields faults for missing and orphaned records and texts, and for another NVRTC version."""
     wanted = expected(specs)
     for arch, kernel in wanted - stored.records.keys():
         yield Finding(kernel, arch, "missing", "the spec has no record")
@@ -82,7 +82,9 @@ def _stale(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> It
 
 
 def rules(goldens: Goldens, specs: Iterable[KernelSpec]) -> Iterator[Finding]:
-    """Yields forbidden and lacking instructions of kernels, from their records and texts."""
+    """Yields faults of generated code: forbidden instructions, missing ones that the spec expects,
+    and PTX texts that export another kernel than their own.
+    """
     known = {spec.name: spec for spec in specs}
     for (arch, kernel), record in goldens.records.items():
         expected = {e.opcode for e in known[kernel].expects} if kernel in known else ()
@@ -110,7 +112,7 @@ def _expected(spec: KernelSpec, arch: str, record: Record) -> Iterator[Finding]:
 
 
 def _local(goldens: Goldens) -> Iterator[Finding]:
-    """Yields local memory without an accepted reason, and reasons without local memory."""
+    """Yields faults: local memory without an accepted reason, reasons without local memory."""
     used = local_memory(goldens)
     for (arch, kernel), what in used.items():
         if not goldens.accepted.get((arch, kernel), "").strip():
@@ -121,7 +123,9 @@ def _local(goldens: Goldens) -> Iterator[Finding]:
 
 
 def local_memory(goldens: Goldens) -> dict[Key, str]:
-    """Returns the local memory (spills, stack, arrays) of each kernel that uses any, as text."""
+    """Describes the local memory (spills, stack, arrays) of each kernel that uses any, by
+    architecture and kernel.
+    """
     used = {}
     for key, record in goldens.records.items():
         use = record.usage

@@ -18,11 +18,12 @@ _NUMBER = re.compile(r"\d+$")
 
 @dataclass(frozen=True)
 class Change:
-    """The difference of one kernel.
+    """The difference of one kernel between two sets of goldens.
 
-    ``status``: "added", "removed" or "changed". ``numbers``: a line for each group of architectures
-    with the same change. ``arch``: the first architecture whose PTX is known to differ, or empty.
-    ``weight``: least number of instructions that were added or removed there.
+    ``status``: "added", "removed" or "changed". ``numbers``: a line of text for each group of
+    architectures with the same change. ``arch``: the first one whose PTX is known to differ, or
+    empty. ``weight``: sum of the changes of its instruction counts there, which is a lower bound of
+    the instructions added and removed.
     """
 
     kernel: str
@@ -44,7 +45,8 @@ def changes(old: Goldens, new: Goldens) -> Iterator[Change]:
         if sentence := difference(was, now):
             differing.setdefault(kernel, {}).setdefault(sentence, []).append(arch)
         if was and now and _recompiled(was, now):
-            text.setdefault(kernel, (arch, sum(map(abs, _moved(was.mix, now.mix).values()))))
+            changed = _count_changes(was.mix, now.mix).values()
+            text.setdefault(kernel, (arch, sum(map(abs, changed))))
     for kernel in sorted(differing):
         both = kernel in before and kernel in after
         status = "changed" if both else "added" if kernel in after else "removed"
@@ -53,31 +55,32 @@ def changes(old: Goldens, new: Goldens) -> Iterator[Change]:
 
 
 def difference(old: Record | None, new: Record | None) -> str:
-    """Returns how two records differ: ``"registers 126 -> 128, instructions 90 -> 91: …"``.
+    """Describes how two records differ: ``"registers 126 -> 128, instructions 90 -> 91: …"``; empty
+    if they do not.
 
-    Empty if no fact that both records have differs; a dash stands for a missing number.
+    A dash stands for a missing number. PTX is compared if both have its digest.
     """
     was, now = _numbers(old), _numbers(new)
-    said = [
+    parts = [
         f"{name.replace('_', ' ')} {was.get(name, '-')} -> {now.get(name, '-')}"
         for name in dict.fromkeys((*was, *now))
         if was.get(name) != now.get(name)
     ]
     if old and new and _recompiled(old, new):
-        moved = _moved(old.mix, new.mix)
-        if not moved:
-            return ", ".join([*said, "the same instructions in another order or otherwise used"])
-        order = sorted(moved, key=lambda op: (-abs(moved[op]), op))
-        said.append(
+        changed = _count_changes(old.mix, new.mix)
+        if not changed:
+            return ", ".join([*parts, "the same instructions in another order or otherwise used"])
+        order = sorted(changed, key=lambda op: (-abs(changed[op]), op))
+        parts.append(
             f"instructions {sum(old.mix.values())} -> {sum(new.mix.values())}: "
-            + ", ".join(f"{op} {moved[op]:+d}" for op in order[:_SHOWN])
+            + ", ".join(f"{op} {changed[op]:+d}" for op in order[:_SHOWN])
             + (f", and {len(order) - _SHOWN} more" if len(order) > _SHOWN else "")
         )
-    return ", ".join(said)
+    return ", ".join(parts)
 
 
 def _recompiled(old: Record, new: Record) -> bool:
-    """Whether the PTX of two records differs; false if that of one is unknown."""
+    """Whether the PTX of two records differs; false if a record has no digest of it."""
     return bool(old.ptx and new.ptx) and old.ptx != new.ptx
 
 
@@ -88,7 +91,7 @@ def _numbers(record: Record | None) -> dict[str, int]:
     return asdict(record.usage) | optional
 
 
-def _moved(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
+def _count_changes(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
     changed = {op: new.get(op, 0) - old.get(op, 0) for op in {*old, *new}}
     return {op: by for op, by in changed.items() if by}
 
@@ -111,20 +114,20 @@ def renamed(old: str, new: str) -> str:
     votes: Counter[tuple[str, str]] = Counter()
     for i, j in _pairs(bare, bare_new):
         votes.update(zip(_names(after[j]), _names(before[i]), strict=True))
-    taken: dict[str, str] = {}
+    old_names: dict[str, str] = {}
     used = set()
-    for (ours, theirs), _ in votes.most_common():
-        if ours not in taken and theirs not in used:
-            taken[ours] = theirs
-            used.add(theirs)
+    for (new_name, old_name), _ in votes.most_common():
+        if new_name not in old_names and old_name not in used:
+            old_names[new_name] = old_name
+            used.add(old_name)
     used |= set(_names(old))
     spare: Iterator[int] = count(1 + max((int(n) for name in used for n in _tail(name)), default=0))
     for name in dict.fromkeys(_names(new)):
-        if name not in taken:
+        if name not in old_names:
             stem = _NUMBER.sub("", name)
-            taken[name] = name if name not in used else f"{stem}{next(spare)}"
-            used.add(taken[name])
-    return _NAME.sub(lambda match: taken[match[0]], new)
+            old_names[name] = name if name not in used else f"{stem}{next(spare)}"
+            used.add(old_names[name])
+    return _NAME.sub(lambda match: old_names[match[0]], new)
 
 
 def _names(text: str) -> list[str]:
@@ -142,13 +145,13 @@ def _nameless(match: re.Match[str]) -> str:
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yields index pairs of the lines that a diff finds equal."""
+    """Yields index pairs (old, new) of the lines that a diff finds equal."""
     i = j = 0
     hunks = diff("\n".join(old) + "\n", "\n".join(new) + "\n", context=0)
     for line in (*hunks, f"@@ -{len(old) + 1} +{len(new) + 1} @@"):
         if found := re.match(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", line):
-            start, taken, other, added = (int(n) if n else 1 for n in found.groups())
+            start, removed, other, added = (int(n) if n else 1 for n in found.groups())
             # For a hunk without lines on one side, diff gives the line before it.
-            start, other = start - (taken > 0), other - (added > 0)
+            start, other = start - (removed > 0), other - (added > 0)
             yield from zip(range(i, start), range(j, other), strict=True)
-            i, j = start + taken, other + added
+            i, j = start + removed, other + added

@@ -1,4 +1,4 @@
-"""Goldens built anew from the current specs, templates and compiler."""
+"""Builds goldens from the current specs, templates and compiler."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ from ptxgen.spec import KernelSpec
 from ptxgen.tiles import PINNED
 
 VARIED = frozenset({"layout", "copy_a", "copy_b", "vectorized", "is_last"})
-"""Fields of specs whose values all come from the same lines of a template, so that a reviewer who
-has read the kernel of one value has read all."""
+"""Spec fields that make no variant (:func:`read_by_people`): kernels that differ in them alone
+render from the same template lines, so a reviewer who has read one has read all."""
 
 
 def expected(specs: Iterable[KernelSpec]) -> set[Key]:
-    """Returns the keys of the records that ``specs`` must have."""
+    """Returns the keys (architecture, kernel) of the records that ``specs`` must have."""
     return {(arch, spec.name) for spec in specs for arch in arches(spec)}
 
 
 def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
-    """Returns the kernels whose PTX is kept as text, for reviewers: the smallest of each variant.
+    """Returns the names of the kernels whose PTX is kept as text, for reviewers: the smallest
+    kernel of each variant.
 
     A variant is a family and a contract, with the values of all fields of a spec that are strings
     or flags (split, order, dtype, …), except :data:`VARIED`. Kernels are compared by shared
     memory, then threads, then name.
 
-    Some kernels need no text. Those written in PTX are reviewed as sources. Those of f16 differ
-    from those of bf16 in a few lines, and those of u4 from those of s4. Kernels that continue
-    chains differ where their sums begin, in many similar lines. Pinned kernels
-    (:data:`ptxgen.tiles.PINNED`) have few lines of their own, so a digest is enough.
+    Some kernels need no text. Those written in PTX are reviewed as sources. Kernels of f16 and u4
+    differ in a few lines from those of bf16 and s4. Kernels that continue chains differ where their
+    sums begin, in many similar lines. Pinned kernels (:data:`ptxgen.tiles.PINNED`) have few lines
+    of their own.
     """
     given = {spec.name: spec for spec in specs}
     chosen: dict[tuple[object, ...], str] = {}
@@ -68,15 +69,14 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
 
 
 def jobs(spec: KernelSpec) -> list[Job]:
-    """Returns the compilations for the goldens of ``spec``, one for each architecture."""
+    """Returns the compilation jobs for the goldens of ``spec``, one for each architecture."""
     source = render(spec)
     return [Job(source, spec.name, arch) for arch in arches(spec)]
 
 
 def inputs(spec: KernelSpec) -> dict[str, str]:
-    """Returns a digest of all inputs of a record of ``spec``, by architecture.
-
-    Inputs are the source, options, architecture, compiler, and dynamic shared memory.
+    """Returns, by architecture, a digest of all inputs from which the record of ``spec`` is made:
+    source, options, architecture, compiler, and dynamic shared memory.
     """
     keys = {job.arch: replace(job.key(TOOLCHAIN.nvrtc), format=0) for job in jobs(spec)}
     return {arch: digest(f"{key.digest} {spec.shared_bytes}") for arch, key in keys.items()}
@@ -91,7 +91,7 @@ def changed(stored: Goldens, specs: Iterable[KernelSpec]) -> list[KernelSpec]:
 
 
 def textless(stored: Goldens, specs: Iterable[KernelSpec]) -> set[str]:
-    """Returns the kernels whose text should be kept, but is missing or not the recorded one."""
+    """Returns the kernels whose PTX text must be kept, but is missing or unlike its record."""
     return {
         spec.name
         for spec in specs
@@ -106,15 +106,17 @@ def group(spec: KernelSpec) -> str:
 
 
 def sample(specs: Iterable[KernelSpec], count: int, seed: str) -> list[KernelSpec]:
-    """Returns ``count`` random specs, spread over as many record files as possible, by ``seed``."""
+    """Returns ``count`` random specs, from as many record files as possible; the same ones for the
+    same ``seed``.
+    """
     files: dict[str, list[KernelSpec]] = {}
     for spec in sorted(specs, key=lambda spec: spec.name):
         files.setdefault(group(spec), []).append(spec)
     draw = random.Random(seed)
     drawn = [
-        (turn, draw.random(), spec.name, spec)
-        for those in files.values()
-        for turn, spec in enumerate(draw.sample(those, len(those)))
+        (position, draw.random(), spec.name, spec)
+        for members in files.values()
+        for position, spec in enumerate(draw.sample(members, len(members)))
     ]
     return [spec for *_, spec in sorted(drawn, key=lambda each: each[:3])[:count]]
 
@@ -126,8 +128,9 @@ def build(
     workers: int | None = None,
     cache: Cache | EllipsisType | None = ...,
 ) -> Goldens:
-    """Renders and compiles ``specs``, and returns goldens with the text of every kernel. Raises
-    CompileError, also for another NVRTC version than the pinned one.
+    """Renders and compiles ``specs``, and returns goldens with the text of every kernel.
+    ``progress``, ``workers``: as in :func:`ptxgen.build.compile.compile_many`. Raises CompileError,
+    also for another NVRTC version than the pinned one.
     """
     require_pinned_toolchain()
     kernels = {spec.name: spec for spec in specs}
@@ -154,7 +157,9 @@ def build(
 def updated(
     stored: Goldens, fresh: Goldens, specs: Mapping[str, KernelSpec], shown: set[str]
 ) -> Goldens:
-    """Returns ``stored`` updated by ``fresh``, for kernels in ``specs``; ``shown`` keep texts."""
+    """Merges goldens ``fresh``, built now, into ``stored``. Drops records of kernels that are not
+    in ``specs`` (by name), and texts of kernels that are not in ``shown``.
+    """
     present = {key: r for key, r in stored.records.items() if key[1] not in fresh.kernels()}
     records = {key: r for key, r in (present | dict(fresh.records)).items() if key[1] in specs}
     texts = {k: t for k, t in {**stored.texts, **fresh.texts}.items() if k in shown}
@@ -162,7 +167,7 @@ def updated(
 
 
 def usage_of(spec: KernelSpec, made: Compiled) -> Usage:
-    """Returns a cubin's resources from ptxas, with the spec's dynamic shared memory added."""
+    """Returns ptxas's resources of the cubin ``made``, plus the spec's dynamic shared memory."""
     if made.resources is None:
         raise CompileError(
             f"{made.name} for {made.arch}: the compiler's log does not say what it uses",

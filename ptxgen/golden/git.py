@@ -17,7 +17,7 @@ from ptxgen.golden.store import Goldens, digest, parse
 
 
 class Revision:
-    """A revision of the checkout that contains ``folder`` (``golden/``). A context manager.
+    """A git revision of the checkout that contains ``folder`` (``golden/``), as a context manager.
 
     Raises OptionError when git does not know the revision, or is not installed.
     """
@@ -25,17 +25,17 @@ class Revision:
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self._folder = folder
-        self._place = tempfile.TemporaryDirectory(prefix="ptxgen-revision-")
+        self._temporary = tempfile.TemporaryDirectory(prefix="ptxgen-revision-")
 
     def __enter__(self) -> Revision:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._place.cleanup()
+        self._temporary.cleanup()
 
     @cached_property
     def goldens(self) -> Goldens:
-        """Goldens that the revision has committed."""
+        """Goldens that are committed in the revision."""
         files = {}
         with self._archive(self._folder.name) as tar:
             for member in tar:
@@ -53,7 +53,7 @@ class Revision:
         record = self.goldens.records.get((arch, kernel))
         if stored is not None and record is not None and digest(stored) == record.ptx:
             return stored
-        path = Path(self._place.name) / f"{kernel}.ptx"
+        path = Path(self._temporary.name) / f"{kernel}.ptx"
         target = arch.replace("sm_", "compute_")
         done = subprocess.run(
             [sys.executable, "-m", "ptxgen", "render", kernel, "--ptx", target, "-o", str(path)],
@@ -63,23 +63,23 @@ class Revision:
             text=True,
         )
         if done.returncode:
-            said = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
-            raise PtxgenError(f"the code of {self.name} does not make {kernel}: {said}")
+            reason = (done.stderr.strip().splitlines() or ["nothing said"])[-1]
+            raise PtxgenError(f"the code of {self.name} does not make {kernel}: {reason}")
         return path.read_text(encoding="utf-8")
 
     @cached_property
     def _code(self) -> Path:
         """Folder with an extracted copy of the revision's package."""
-        place = Path(self._place.name) / "code"
+        folder = Path(self._temporary.name) / "code"
         with self._archive("ptxgen") as tar:
-            tar.extractall(place, filter="data")
-        return place
+            tar.extractall(folder, filter="data")
+        return folder
 
     def _archive(self, path: str) -> tarfile.TarFile:
         done = git("archive", "--format=tar", self.name, "--", path, cwd=self._folder.parent)
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            reason = said[-1] if said else f"git archive ended with {done.returncode}"
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            reason = lines[-1] if lines else f"git archive ended with {done.returncode}"
             raise OptionError(
                 f"no {path}/ in revision {self.name!r} ({reason}); takes a commit, tag or branch "
                 f"of the repository that {self._folder} is in"
@@ -88,7 +88,7 @@ class Revision:
 
 
 def git(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
-    """Runs git. Raises OptionError if git is not installed."""
+    """Runs git in the folder ``cwd``. Raises OptionError if it is not installed."""
     try:
         return subprocess.run(["git", *arguments], cwd=cwd, capture_output=True)
     except FileNotFoundError:
@@ -98,15 +98,15 @@ def git(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
 def diff(
     old: str, new: str, names: Sequence[str] = ("old", "new"), *, context: int = 3
 ) -> list[str]:
-    """Returns the lines of a unified diff; empty if there is no difference.
+    """Returns the lines of a unified diff of two texts; empty if they are equal.
 
     Uses git, because Python's difflib takes minutes for thousands of similar lines.
     """
-    with tempfile.TemporaryDirectory(prefix="ptxgen-diff-") as place:
+    with tempfile.TemporaryDirectory(prefix="ptxgen-diff-") as folder:
         for name, text in (("a", old), ("b", new)):
-            (Path(place) / name).write_text(text, encoding="utf-8")
+            (Path(folder) / name).write_text(text, encoding="utf-8")
         options = ("--no-index", "--no-ext-diff", "--no-color", "--minimal", f"-U{context}")
-        done = git("diff", *options, "--", "a", "b", cwd=Path(place))
+        done = git("diff", *options, "--", "a", "b", cwd=Path(folder))
     if done.returncode > 1:
         raise PtxgenError(f"git diff: {done.stderr.decode(errors='replace').strip()}")
     lines = done.stdout.decode().splitlines()

@@ -21,7 +21,7 @@ FORBIDDEN = {
 }
 """Patterns of opcodes that no kernel may have, by the reason."""
 MEASURED = (ex2.INSTRUCTION,)
-"""Forbidden opcodes whose bits a contract defines: allowed if the kernel's spec expects them."""
+"""Forbidden opcodes whose bits a contract defines; allowed if the kernel's spec expects them."""
 
 _WHOLE = 0
 _KEPT: tuple[tuple[str, int], ...] = (
@@ -69,7 +69,7 @@ OTHER = "other"
 
 
 def instructions(text: str) -> Counter[str]:
-    """Counts each opcode, with its modifiers, in ``text``.
+    """Counts each opcode, with its modifiers, in PTX ``text``.
 
     >>> sorted(instructions("L: @%p1 bra L; { .reg .b32 t; ld.v2.f32 {%f1, %f2}, [%rd1]; }"))
     ['bra', 'ld.v2.f32']
@@ -85,7 +85,7 @@ def instructions(text: str) -> Counter[str]:
 
 
 def summary(text: str) -> dict[str, int]:
-    """Counts the instructions of ``text`` under the names that records use; sorted.
+    """Counts the instructions of PTX ``text`` under the names that golden records use, sorted.
 
     >>> summary("add.s32 %r1, %r2, %r3; fma.rn.f32 %f1, %f2, %f3, %f4; bra.uni L; bra M;")
     {'bra': 2, 'fma.rn.f32': 1, 'other': 1}
@@ -105,7 +105,9 @@ def _kept(opcode: str) -> str:
 
 
 def forbidden(mix: Mapping[str, int], expected: Container[str] = ()) -> list[str]:
-    """Returns a sentence for each forbidden opcode; ``expected``: opcodes that the spec expects."""
+    """Returns a sentence for each forbidden opcode in ``mix`` (counts by opcode). ``expected``:
+    opcodes that the kernel's spec expects; those of :data:`MEASURED` among them are allowed.
+    """
     return [
         f"{count} x {opcode}: {reason}"
         for opcode, count in sorted(mix.items())
@@ -116,10 +118,10 @@ def forbidden(mix: Mapping[str, int], expected: Container[str] = ()) -> list[str
 
 
 def entries(text: str) -> list[str]:
-    """Returns the names of the kernels that ``text`` exports."""
+    """Returns the names of the kernels that PTX ``text`` exports."""
     return re.findall(r"\.visible\s+\.entry\s+([\w$]+)", text)
 
 
 def local_depot(text: str) -> int:
-    """Returns the bytes of local memory in ``text`` for arrays that do not fit registers."""
+    """Returns the bytes of local memory in PTX ``text`` for arrays that do not fit registers."""
     return sum(int(n) for n in re.findall(r"\.local\b[^;]*?__local_depot\w*\[(\d+)\]", text))

@@ -46,10 +46,10 @@ class Usage:
 class Record:
     """The committed record of one kernel on one architecture.
 
-    ``inputs``: digest of source, options, architecture and compiler, which decide all other fields;
-    empty if unknown. ``ptx``: digest of the PTX, which has ``size`` bytes; ``mix``: its instruction
-    counts; ``local``: bytes of arrays in local memory. ``group``: name of the file that has the
-    record.
+    ``inputs``: digest of all that decides the other fields (source, options, architecture,
+    compiler, dynamic shared memory); empty if unknown. ``ptx``: digest of the PTX, which has
+    ``size`` bytes; ``mix``: its instruction counts by opcode; ``local``: bytes of arrays in local
+    memory. ``group``: name of the file that has the record.
     """
 
     group: str
@@ -67,7 +67,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Goldens:
-    """A set of goldens.
+    """A set of goldens: records of generated code.
 
     ``texts``: PTX by kernel, for the first of its architectures; ``nvrtc``: the compiler version of
     all records; ``accepted``: the reason why a kernel may use local memory.
@@ -84,11 +84,11 @@ class Goldens:
         return {key: record.usage for key, record in self.records.items()}
 
     def kernels(self) -> set[str]:
-        """Returns the kernels that have a record or a text."""
+        """Returns the names of the kernels that have a record or a text."""
         return {kernel for _, kernel in self.records} | self.texts.keys()
 
     def only(self, kernels: set[str]) -> Goldens:
-        """Returns the goldens of some kernels."""
+        """Returns the records and texts of some kernels."""
         return replace(
             self,
             records={key: r for key, r in self.records.items() if key[1] in kernels},
@@ -97,7 +97,7 @@ class Goldens:
 
 
 def digest(text: str) -> str:
-    """Returns the first half of the SHA-256 of a text, hex."""
+    """Returns the first half of the SHA-256 digest of a text, as 32 hex digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -113,7 +113,7 @@ def checkout_folder() -> Path:
 
 
 def recorded() -> Goldens:
-    """Loads the records of this package, from the checkout or from the wheel."""
+    """Loads the goldens of this package, from the checkout or from the wheel."""
     try:
         return load(checkout_folder())
     except OptionError:
@@ -128,7 +128,8 @@ def load(folder: Path) -> Goldens:
 
 
 def save(folder: Path, goldens: Goldens) -> list[str]:
-    """Makes ``folder`` hold exactly ``goldens``; returns the files that changed.
+    """Writes the records and texts of ``goldens`` to ``folder``, and removes files of others that
+    are there; returns the files that changed.
 
     The accepted spills are edited by hand, so they are never written.
     """
@@ -151,7 +152,7 @@ def save(folder: Path, goldens: Goldens) -> list[str]:
 
 
 def parse(files: Mapping[str, bytes], where: str) -> Goldens:
-    """Parses goldens from file contents, given by name in their folder."""
+    """Parses goldens from the contents of ``files``, by path in the folder named ``where``."""
     if _LEGACY in files:
         return _parse_legacy(files)
     name = COMPILER
@@ -223,7 +224,7 @@ def _seal(row: Mapping[str, Any]) -> str:
 
 
 def _record(line: str, group: str) -> tuple[Key, Record]:
-    """Parses a record. Clears the inputs of an edited line (wrong seal), which makes it stale."""
+    """Parses a kernel's line of JSON. An edited one (wrong seal) gets no inputs: it is stale."""
     row = json.loads(line)
     seal = row.pop("seal", "")
     inputs = row["inputs"] if seal == _seal(row) else ""
@@ -240,9 +241,9 @@ def _parse_legacy(files: Mapping[str, bytes]) -> Goldens:
     resources = json.loads(files[_LEGACY])
     for kernel, by_arch in resources["kernels"].items():
         text = made.get(f"{kernel}.ptx", "")
-        for place, (arch, use) in enumerate(by_arch.items()):
+        for index, (arch, use) in enumerate(by_arch.items()):
             record = Record("", "", "", 0, Usage(**use))
-            if place == 0 and text:  # the target is the first architecture's
+            if index == 0 and text:  # the target is the first architecture's
                 mix, size = summary(text), len(text.encode())
                 record = Record("", "", digest(text), size, record.usage, local_depot(text), mix)
                 texts[kernel] = text

@@ -1,8 +1,8 @@
 """Op graphs: builds programs of many operations, and optimises them without changing a bit.
 
 :func:`trace` makes a program from a function, :class:`Builder` from nodes that are added one by
-one. :data:`PASSES` has the passes by name: functions of a program that return one with the same
-inputs, outputs and bits. :func:`apply` runs several, and reports the effect of each.
+one. :data:`PASSES` has the passes by name: each maps a program to another with the same inputs,
+outputs and bits. :func:`apply` runs passes, and reports the effect of each.
 
 >>> import numpy, ptxgen
 >>> from ptxgen import functions, graph

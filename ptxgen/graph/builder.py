@@ -22,7 +22,8 @@ from ptxgen.runtime import Device, default_device, get_device
 
 
 class Builder:
-    """A program in the making, for a device (by default the one that computes NumPy's arrays).
+    """Builds a program node by node, for a device (by default the one that computes NumPy's
+    arrays).
 
     ``b.NAME(...)`` adds a node of any operation, with its options: ``b.softmax(x, axis=-1)``,
     ``b.add(x, 2.0)``. Nodes are arrays whose values are not known; they have ``shape``, ``dtype``,
@@ -49,7 +50,7 @@ class Builder:
     def input(self, name: str, shape: Sequence[int], dtype: Any) -> Traced:
         """Adds an input: a contiguous array, passed in this order when the program runs.
 
-        Raises TraceError for a name that is taken, ShapeError and DtypeError.
+        Raises TraceError for a name that another input has, ShapeError and DtypeError.
         """
         self._open()
         builder = self._tracing.builder
@@ -60,7 +61,7 @@ class Builder:
         return Traced(self._tracing, builder.input(name, like))
 
     def output(self, *nodes: Traced) -> None:
-        """Adds nodes to the outputs of the program, behind earlier ones."""
+        """Adds nodes to the outputs of the program, after earlier ones."""
         self._own("output", nodes)
         self._outputs += nodes
 
@@ -113,8 +114,8 @@ class Builder:
 
     # -- views --------------------------------------------------------------------------------
     def reshape(self, x: Traced, shape: Sequence[int]) -> Traced:
-        """Returns ``x`` in another shape, of which one size may be -1: a view, or a copy where no
-        view will do. Raises ShapeError for another number of elements.
+        """Returns ``x`` in another shape, of which one size may be -1: a view, or else a copy.
+        Raises ShapeError for another number of elements.
         """
         self._own("reshape", [x])
         to = Integers(least=-1).read("shape", shape)
@@ -122,7 +123,7 @@ class Builder:
             return x.reshape(to)
 
     def permute(self, x: Traced, order: Sequence[int]) -> Traced:
-        """Returns a view with the dimensions in another order. Raises ShapeError for any other."""
+        """Returns a view with the axes in ``order``. Raises ShapeError if it is no permutation."""
         self._own("permute", [x])
         axes = Integers().read("order", order)
         if sorted(axes) != list(range(x.ndim)):
@@ -130,8 +131,8 @@ class Builder:
         return x.permute(axes)
 
     def slice(self, x: Traced, axis: int, start: int, stop: int, step: int = 1) -> Traced:
-        """Returns a view of ``start``, ``start + step``, ... below ``stop`` along ``axis``. Raises
-        ShapeError for an axis that ``x`` lacks, and for a slice beyond its end.
+        """Returns a view of indices ``start``, ``start + step``, ... below ``stop`` along ``axis``.
+        Raises ShapeError for an axis that ``x`` lacks, and for a slice beyond its end.
         """
         self._own("slice", [x])
         given = {"axis": axis, "start": start, "stop": stop, "step": step}
@@ -165,7 +166,7 @@ class Builder:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """Removes the steps that were added inside if an exception leaves the block."""
+        """Context manager that removes the steps added in its body if an exception leaves it."""
         steps = self._tracing.builder.steps
         before = len(steps)
         try:

@@ -15,8 +15,8 @@ from operator import or_
 
 from ptxgen.errors import ShapeError
 from ptxgen.graph import fuse
-from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, fact, merged, region
-from ptxgen.graph.fuse_reductions import number, rows
+from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, layout_key, merged, region
+from ptxgen.graph.fuse_reductions import constant, rows
 from ptxgen.numerics.dtype import NAMES
 from ptxgen.numerics.formula import Formula, Input, Node, Output, read, substituted
 from ptxgen.program.buffer import Buffer, Memory
@@ -26,7 +26,7 @@ from ptxgen.spec.epilogue import PRODUCT, Epilogue
 from ptxgen.tiles.gemm import concludes
 
 ARRAYS_MAX = 4
-"""Most arrays of an epilogue, read and written: accumulators occupy registers meanwhile."""
+"""Most arrays that an epilogue reads and writes, since accumulators occupy registers meanwhile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,9 @@ class Product:
         return {b.memory for _, b in self.results}
 
     def step(self) -> Step:
-        """Converts to a step. Raises ShapeError or FormulaError beyond an epilogue's limits."""
+        """Converts the product to a step. Raises ShapeError or FormulaError beyond an epilogue's
+        limits.
+        """
         places: dict[Node, Node] = {}
         known: dict[object, Node] = {}
         given: dict[str, Buffer] = {}
@@ -65,7 +67,7 @@ class Product:
             if node.op != "input" or node not in self.reads:
                 continue
             x, dtype = self.reads[node], node.data.dtype
-            key = dtype, fact(x)
+            key = dtype, layout_key(x)
             if key not in known:
                 name = f"x{len(known)}"
                 given[name] = x
@@ -76,16 +78,16 @@ class Product:
             raise ShapeError(f"{len(given)} arrays and {formula.size} operations of one epilogue")
         targets = {n: b for n, (_, b) in zip(names, self.results, strict=True)}
         matrices = {n: _matrix(b, self.own.shape) for n, b in targets.items()}
-        if any(x is None or _step(x) != "v" for x in matrices.values()):
+        if any(x is None or _row_step(x) != "v" for x in matrices.values()):
             raise ShapeError("a result that is not written in rows")
         pitches: dict[str, int | float] = {
             f"LD{name.upper()}": x.strides[0] for name, x in {**matrices, **given}.items() if x
         }
         problem = self.plain.problem
-        steps = "".join(_step(x) for x in given.values())
+        steps = "".join(_row_step(x) for x in given.values())
         first, *rest = problem.what.split(" ")
         bind: dict[str, Operand] = {**self.plain.bind, **targets}
-        bind |= {name: _once(x) for name, x in given.items()}
+        bind |= {name: _without_broadcast(x) for name, x in given.items()}
         asked = replace(
             problem,
             dtype=Epilogue(str(problem.dtype), formula, steps),
@@ -119,17 +121,21 @@ def product(step: Step) -> Product | None:
 
 
 def _matrix(x: Buffer, shape: tuple[int, ...]) -> Buffer | None:
-    """Returns a view of ``x`` in a product's shape; None if there is none."""
+    """Returns ``x`` viewed in ``shape``, a product's [M, N]; None if it has another number of
+    elements, or no view has that shape.
+    """
     return x.reshaped(shape) if x.size == prod(shape) else None
 
 
-def _step(x: Buffer) -> str:
-    """Returns the step along a row, as in :class:`ptxgen.spec.epilogue.Array`; empty if neither."""
+def _row_step(x: Buffer) -> str:
+    """Returns the letter of the stride between adjacent elements of a row: "v" for 1, "u" for 0
+    (broadcast), "" for others (:class:`ptxgen.spec.epilogue.Array`).
+    """
     return "v" if x.shape[1] == 1 else {0: "u", 1: "v"}.get(x.strides[1], "")
 
 
-def _once(x: Buffer) -> Buffer:
-    """Returns a matrix without its broadcast dimensions (stride 0)."""
+def _without_broadcast(x: Buffer) -> Buffer:
+    """Returns a matrix without the dimensions that are broadcast (stride 0)."""
     for axis in (1, 0):
         if x.strides[axis] == 0:
             x = x.one(axis, 0)
@@ -150,13 +156,13 @@ def joined(first: Product, to: Region, needed: set[Memory]) -> Product | None:
     reads = dict(first.reads)
     for node, x in to.reads.items():
         if not isinstance(x, Buffer):
-            value = number(node, x)
+            value = constant(node, x)
             if value is None:
                 return None
             places[node] = value
             continue
         seen = _matrix(x, first.own.shape)
-        if seen is None or not _step(seen):
+        if seen is None or not _row_step(seen):
             return None
         if x.memory not in made:
             own = Input(f"{len(reads)}.{node.data.name}", node.data.dtype)
@@ -165,7 +171,7 @@ def joined(first: Product, to: Region, needed: set[Memory]) -> Product | None:
             continue
         value, target = made[x.memory]
         as_written = _matrix(target, first.own.shape)
-        if as_written is None or fact(as_written) != fact(seen):
+        if as_written is None or layout_key(as_written) != layout_key(seen):
             return None
         places[node] = as_stored(value, target.dtype)
     nodes = substituted([n for n, _ in to.results], places)
@@ -176,14 +182,14 @@ def joined(first: Product, to: Region, needed: set[Memory]) -> Product | None:
 
 def in_epilogues(program: Program) -> Iterator[Step]:
     """Yields the steps of a program, with elementwise steps fused into the epilogues of products
-    where that is possible and not predicted to be slower. Elementwise steps behind a product, and
-    those whose results they read, are fused with each other first.
+    (GEMMs) where that is possible and not predicted to be slower. Two elementwise steps are fused
+    first if one of them reads a product's result.
 
-    An elementwise step is left to a later fusion in two cases. First, a step that could compute its
-    result reads it, and the result has more bytes than the product's (such as the squares of a
-    norm) or the product's result is stored anyway. Second, it reads, beside the product, an array
-    that only elementwise steps write and read and that the product does not depend on: fused
-    elsewhere, that array need not be stored.
+    An elementwise step is left to a later pass in two cases. First, another elementwise step or a
+    row reduction reads its result, and either this has more bytes than the product's (such as the
+    squares of a norm), or the product's result is stored anyway. Second, it also reads an array
+    that only elementwise steps write and read and that needs steps on which the product does not
+    depend: fused elsewhere, that array need not be stored.
     """
     made: set[Memory] = set()
     elementwise = [region(step, at) for at, step in enumerate(program.steps)]

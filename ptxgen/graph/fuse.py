@@ -1,9 +1,9 @@
 """Fusion of elementwise steps, where one reads the result of another.
 
-A step of the table of pointwise formulas is a :class:`Region`: formula nodes, and arrays broadcast
-to the shape of its results. If it reads another region's result, directly or through any view with
-constant steps (:func:`index_of`), the value is computed in place and rounded as it was stored. So
-no bit changes, and a result that no other step reads is not stored.
+A step of the table of pointwise formulas becomes a :class:`Region`: formula nodes, and arrays
+broadcast to the shape of its results. If it reads another region's result, directly or through any
+view with constant strides (:func:`index_of`), the value is computed in place and rounded as it was
+stored. So no bit changes, and a result that no other step reads is not stored.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ptxgen.runtime.strided import Ints, overlaps_itself, spread
 from ptxgen.spec.pointwise import Form
 
 ARRAYS_MAX = 16
-"""Most arrays of a region, read and written: each has strides and vectors in registers."""
+"""Most arrays that a region reads and writes: each needs registers for strides and vectors."""
 NODES_MAX = 256
-"""Most operations of a region."""
-BACK = 64
+"""Most operations in a region's formula."""
+DISTANCE_MAX = 64
 """Largest distance, in steps, over which two steps are fused."""
 
 
@@ -39,7 +39,7 @@ class Region:
     """One elementwise step, or several fused ones.
 
     ``shape``: the shape of all results; ``reads``: for each input node an array broadcast to that
-    shape, or a number; ``results``: formula nodes, each with the buffer that it is written to;
+    shape, or a scalar; ``results``: formula nodes, each with the buffer that it is written to;
     ``names``: names of its steps.
     """
 
@@ -50,12 +50,12 @@ class Region:
 
     @cached_property
     def read(self) -> set[Memory]:
-        """Memories that the step reads."""
+        """Memories that the region reads."""
         return {b.memory for b in self.reads.values() if isinstance(b, Buffer)}
 
     @cached_property
     def written(self) -> set[Memory]:
-        """Memories that the step writes."""
+        """Memories that the region writes."""
         return {b.memory for _, b in self.results}
 
     @property
@@ -64,7 +64,9 @@ class Region:
         return Formula(_outputs([n for n, _ in self.results], self.results)).size
 
     def step(self) -> Step:
-        """Converts to a step. Raises ShapeError or FormulaError beyond the limits of a kernel."""
+        """Converts the region to a step. Raises ShapeError or FormulaError beyond a kernel's
+        limits.
+        """
         places: dict[Node, Node] = {}
         bind: dict[str, Operand] = {}
         known: dict[object, Node] = {}
@@ -73,7 +75,7 @@ class Region:
             if node.op != "input":
                 continue
             operand, own = self.reads[node], node.data
-            key = own.dtype, own.kind, fact(operand)
+            key = own.dtype, own.kind, layout_key(operand)
             if key not in known:
                 name = numerics.operand(len(known))
                 bind[name] = operand
@@ -108,7 +110,9 @@ def elementwise(step: Step) -> Formula | None:
 
 
 def region(step: Step, number: int) -> Region | None:
-    """Returns an elementwise step as a region; None for any other step."""
+    """Returns an elementwise step as a region; None for any other step. ``number``: the step's
+    index.
+    """
     formula = elementwise(step)
     if formula is None:
         return None
@@ -120,7 +124,7 @@ def region(step: Step, number: int) -> Region | None:
         if node.op == "input":
             name, operand = node.data.name, step.bind[node.data.name]
             own = Node("input", (), node.type, replace(node.data, name=f"{number}.{name}"))
-            places[node], reads[own] = own, _seen(operand, shape)
+            places[node], reads[own] = own, _broadcast(operand, shape)
     nodes = substituted([o.node for o in formula.outputs], places)
     name = step.problem.what.split(" of shape")[0]
     return Region(shape, reads, tuple(zip(nodes, targets, strict=True)), (name,))
@@ -133,7 +137,7 @@ def _outputs(nodes: list[Node], results: tuple[tuple[Node, Buffer], ...]) -> tup
     )
 
 
-def _seen(x: Operand, shape: Ints) -> Operand:
+def _broadcast(x: Operand, shape: Ints) -> Operand:
     if not isinstance(x, Buffer):
         return x
     strides = spread(x.shape, x.strides, shape)
@@ -141,8 +145,8 @@ def _seen(x: Operand, shape: Ints) -> Operand:
     return x.laid(shape, strides)
 
 
-def fact(x: Operand) -> object:
-    """Returns a key that is equal for operands with the same elements in the same layout."""
+def layout_key(x: Operand) -> object:
+    """Returns a key that is equal for operands with the same memory, layout and dtype."""
     if not isinstance(x, Buffer):
         return x
     pairs = zip(x.shape, x.strides, strict=True)  # strides of size-1 dimensions do not matter
@@ -152,26 +156,22 @@ def fact(x: Operand) -> object:
 # -- indices ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Index:
-    """An affine map from indices of one shape to indices of another.
-
-    ``origin``: the image of index 0; ``steps[i][j]``: change of image index i for a step of 1 along
-    dimension j.
-    """
+    """An affine map from indices j of one shape to indices of another: ``origin + steps @ j``."""
 
     origin: Ints
     steps: tuple[Ints, ...]
 
     def of(self, x: Buffer, shape: Ints) -> Buffer:
-        """Returns the view of ``x`` in ``shape`` whose element i is element map(i) of ``x``."""
+        """Returns the view of ``x`` in ``shape`` whose element j is ``x[origin + steps @ j]``."""
         pairs = list(zip(x.strides, self.steps, strict=True))
         strides = tuple(sum(s * c[d] for s, c in pairs) for d in range(len(shape)))
         first = sum(s * o for s, o in zip(x.strides, self.origin, strict=True))
         return replace(x, shape=shape, strides=strides, offset=x.offset + first * x.itemsize)
 
 
-def _places(x: Buffer) -> list[tuple[int, int, int]] | None:
-    """Returns (stride, size, dimension) by decreasing stride, without dimensions of size 1; None if
-    an offset does not determine the index (dimensions overlap).
+def _strided_axes(x: Buffer) -> list[tuple[int, int, int]] | None:
+    """Returns (stride, size, index) of each dimension of more than one element, by decreasing
+    stride; None if dimensions overlap, so that an offset does not determine the index.
     """
     found = [(s, n, k) for k, (s, n) in enumerate(zip(x.strides, x.shape, strict=True)) if n > 1]
     found.sort(reverse=True)
@@ -183,8 +183,10 @@ def _places(x: Buffer) -> list[tuple[int, int, int]] | None:
     return found
 
 
-def _digits(distance: int, places: list[tuple[int, int, int]], count: int) -> list[int] | None:
-    """Converts an element offset to an index; None if no element is there."""
+def _index_at(distance: int, places: list[tuple[int, int, int]], count: int) -> list[int] | None:
+    """Converts an element offset to an index in ``count`` dimensions; None if no element is there.
+    ``places``: the result of :func:`_strided_axes`.
+    """
     found = [0] * count
     for step, size, k in places:
         found[k], distance = divmod(distance, step)
@@ -197,15 +199,15 @@ def index_of(of: Buffer, view: Buffer) -> Index | None:
     """Returns the affine map from indices of ``view`` to indices of ``of``, two arrays in one
     memory; None if there is none.
     """
-    places, (distance, rest) = _places(of), divmod(view.offset - of.offset, of.itemsize)
+    places, (distance, rest) = _strided_axes(of), divmod(view.offset - of.offset, of.itemsize)
     if places is None or rest or distance < 0 or view.dtype != of.dtype:
         return None
-    origin = _digits(distance, places, of.ndim)
+    origin = _index_at(distance, places, of.ndim)
     if origin is None:
         return None
     last, columns = list(origin), []
     for size, step in zip(view.shape, view.strides, strict=True):
-        found = _digits(step, places, of.ndim) if size > 1 and step > 0 else [0] * of.ndim
+        found = _index_at(step, places, of.ndim) if size > 1 and step > 0 else [0] * of.ndim
         if found is None or (size > 1 and step < 0):
             return None
         columns.append(found)
@@ -215,11 +217,12 @@ def index_of(of: Buffer, view: Buffer) -> Index | None:
     return Index(tuple(origin), tuple(zip(*columns, strict=True)) or ((),) * of.ndim)
 
 
-def walking(view: Buffer, of: Buffer) -> Iterator[tuple[int, int]]:
-    """Yields splits (axis, inner size), to be applied in order, of each dimension of ``view`` that
-    crosses the end of a dimension of ``of``.
+def axis_splits(view: Buffer, of: Buffer) -> Iterator[tuple[int, int]]:
+    """Yields the splits (axis, inner size), to be applied in order, after which each dimension of
+    ``view`` stays within one dimension of ``of``, an array in the same memory. A flattened view,
+    for example, is split into the dimensions that were flattened.
     """
-    places = {s: n for s, n, _ in _places(of) or ()}
+    places = {s: n for s, n, _ in _strided_axes(of) or ()}
     axis = 0
     while axis < view.ndim:
         size = view.shape[axis]
@@ -232,38 +235,42 @@ def walking(view: Buffer, of: Buffer) -> Iterator[tuple[int, int]]:
 
 
 def _refined(to: Region, of: Buffer, node: Node) -> Region:
-    """Splits each dimension of ``to`` along which an input crosses the end of one of ``of``."""
+    """Splits the dimensions of region ``to`` along which its input ``node`` crosses the end of a
+    dimension of ``of``, the array that this input is a view of (:func:`axis_splits`).
+    """
     view = to.reads[node]
     assert isinstance(view, Buffer), "an array"
-    for axis, inner in walking(view, of):
+    for axis, inner in axis_splits(view, of):
         to = to.split(axis, inner)
     return to
 
 
 # -- joining ----------------------------------------------------------------------------------
-def _made(first: Region, view: Buffer) -> int | None:
-    """Returns the index of the result of ``first`` that has the view's first element, or None."""
+def _result_index(first: Region, view: Buffer) -> int | None:
+    """Returns the index of the result of ``first`` that ``view`` reads: the one in its memory; if
+    there are several, the one that contains its first element. None if there is none.
+    """
     own = [i for i, (_, b) in enumerate(first.results) if b.memory is view.memory]
     if len(own) < 2:
         return own[0] if own else None
-    return next((i for i in own if _holds(first.results[i][1], view)), None)
+    return next((i for i in own if _has_first_element(first.results[i][1], view)), None)
 
 
-def _holds(of: Buffer, view: Buffer) -> bool:
+def _has_first_element(of: Buffer, view: Buffer) -> bool:
     """Whether array ``of`` has the first element of ``view``, in the same memory."""
-    places, (distance, rest) = _places(of), divmod(view.offset - of.offset, of.itemsize)
+    places, (distance, rest) = _strided_axes(of), divmod(view.offset - of.offset, of.itemsize)
     within = places is not None and not rest and distance >= 0
-    return within and _digits(distance, places or [], of.ndim) is not None
+    return within and _index_at(distance, places or [], of.ndim) is not None
 
 
 def joined(first: Region, to: Region, needed: set[Memory], repeat: bool) -> Region | None:
     """Fuses two regions, the second of which reads results of the first; None if impossible.
 
     ``needed``: results of ``first`` that other steps read, which stay stored; ``repeat``: whether
-    elements of ``first`` may be computed several times.
+    elements of ``first`` may be computed more than once.
     """
     read = [(n, b) for n, b in to.reads.items() if isinstance(b, Buffer)]
-    hits = [(n, made) for n, b in read if (made := _made(first, b)) is not None]
+    hits = [(n, made) for n, b in read if (made := _result_index(first, b)) is not None]
     if len(hits) < sum(b.memory in first.written for _, b in read) or not hits:
         return None
     if first.written & to.written:
@@ -277,7 +284,7 @@ def joined(first: Region, to: Region, needed: set[Memory], repeat: bool) -> Regi
     repeated = len(indices) > 1 or prod(to.shape) > prod(first.shape)
     if None in found or (repeated and not repeat):
         return None
-    if kept and (repeated or prod(to.shape) < prod(first.shape) or _twice(views[0])):
+    if kept and (repeated or prod(to.shape) < prod(first.shape) or _overlaps(views[0])):
         return None
     reads = {n: x for n, x in to.reads.items() if all(n is not node for node, _ in hits)}
     places: dict[Node, Node] = {}
@@ -298,13 +305,15 @@ def joined(first: Region, to: Region, needed: set[Memory], repeat: bool) -> Regi
     nodes = substituted([n for n, _ in to.results], places)
     targets = [b for _, b in to.results]
     results = (*stored, *zip(nodes, targets, strict=True))
-    if first.read & to.written and not _elementwise(reads, targets):
+    if first.read & to.written and not _in_place(reads, targets):
         return None
     return Region(to.shape, reads, results, (*first.names, *to.names))
 
 
-def beside(*regions: Region) -> Region:
-    """Returns one region with the results of several independent regions of one shape."""
+def combined(*regions: Region) -> Region:
+    """Returns one region that computes the results of several regions of one shape, none of which
+    reads another's results.
+    """
     reads: dict[Node, Operand] = {}
     results: list[tuple[Node, Buffer]] = []
     for number, part in enumerate(regions):
@@ -320,22 +329,26 @@ def beside(*regions: Region) -> Region:
 
 
 def _siblings(first: Region, second: Region, needed: set[Memory], repeat: bool) -> Region | None:
-    """Fuses two regions of one shape that both read all of some array; None if there is no such
-    array, or one reads or writes memory that the other writes.
+    """Fuses two regions of one shape that read the same view of an array (not broadcast). Returns
+    None if there is no such array, or one reads or writes memory that the other writes.
+
+    ``needed`` and ``repeat``: as in :func:`joined`; without effect here.
     """
     if first.shape != second.shape or first.written & (second.read | second.written):
         return None
     if second.written & first.read:
         return None
     facts = (
-        {fact(x) for x in r.reads.values() if isinstance(x, Buffer) and not _twice(x)}
+        {layout_key(x) for x in r.reads.values() if isinstance(x, Buffer) and not _overlaps(x)}
         for r in (first, second)
     )
-    return beside(first, second) if set.intersection(*facts) else None
+    return combined(first, second) if set.intersection(*facts) else None
 
 
-def _elementwise(reads: dict[Node, Operand], targets: list[Buffer]) -> bool:
-    """Whether each read of a written memory is of the same element that is written there."""
+def _in_place(reads: dict[Node, Operand], targets: list[Buffer]) -> bool:
+    """Whether elements of written memory are read only where they are written: an array of
+    ``reads`` in the memory of one of ``targets`` has the layout of that target.
+    """
     places = {b.memory: (b.offset, b.shape, b.strides, b.dtype) for b in targets}
     return len(places) == len(targets) and all(
         places.get(b.memory, own) == own
@@ -345,12 +358,14 @@ def _elementwise(reads: dict[Node, Operand], targets: list[Buffer]) -> bool:
     )
 
 
-def _twice(x: Buffer) -> bool:
+def _overlaps(x: Buffer) -> bool:
     return overlaps_itself(x.shape, x.strides)
 
 
 def as_stored(node: Node, dtype: str) -> Node:
-    """Returns the value of a node after a store and load as ``dtype``: rounded, if need be."""
+    """Returns the value that a reader would load after ``node`` was stored as ``dtype``: the node,
+    rounded to that dtype unless it already is.
+    """
     short = NAMES[dtype]
     rounded = node.data if node.op == "round_to" else node.op == "input" and node.data.dtype
     return node if rounded == short else cast(node, short)
@@ -358,7 +373,7 @@ def as_stored(node: Node, dtype: str) -> Node:
 
 @dataclass(eq=False)
 class _Item:
-    """A step, the numbers of the original steps in it, and its region (None if not fusible)."""
+    """A step, the indices of the original steps in it, and its region (None if not fusible)."""
 
     step: Step
     of: set[int]
@@ -374,12 +389,16 @@ class _Item:
 
 
 def fused(program: Program) -> Iterator[Step]:
-    """Yields the steps of a program, with elementwise steps fused along dependencies."""
+    """Yields the steps of a program, with elementwise steps fused with those that read their
+    results.
+    """
     return merged(program, region, joined)
 
 
 def together(program: Program) -> Iterator[Step]:
-    """Yields the steps of a program, with elementwise steps fused that read the same array."""
+    """Yields the steps of a program, with elementwise steps fused if they read the same view of an
+    array.
+    """
     return merged(program, region, _siblings, attrgetter("read"))
 
 
@@ -390,7 +409,7 @@ def merged(
     shared: Callable[[Any], set[Memory]] = attrgetter("written"),
     weighed: bool = False,
 ) -> Iterator[Step]:
-    """Yields the steps of a program after fusing pairs of steps, again and again.
+    """Yields the steps of a program after fusing pairs of steps repeatedly.
 
     ``region``: returns a description of a step with ``read``, ``written`` and ``step()``, or None
     if it is never fused. ``joined``: fuses two descriptions, as :func:`joined` does for regions. A
@@ -412,7 +431,7 @@ def merged(
     items: list[_Item] = []
 
     def join(at: int, number: int, repeat: bool) -> bool:
-        """Fuses two items, at the place of either, and returns whether it could."""
+        """Fuses items ``at`` and ``number`` at the position of either; returns whether it could."""
         first, second = items[at], items[number]
         if not first.region.written <= once:
             return False
@@ -443,10 +462,10 @@ def merged(
         return True
 
     def settle(latest: _Item, repeat: bool) -> None:
-        """Fuses an item with earlier ones until none fits."""
+        """Fuses an item with earlier ones until no pair can be fused."""
         while latest.region is not None:
             where, read = items.index(latest), latest.region.read
-            for at in range(where - 1, max(-1, where - BACK - 1), -1):
+            for at in range(where - 1, max(-1, where - DISTANCE_MAX - 1), -1):
                 first = items[at].region
                 related = first is not None and not read.isdisjoint(shared(first))
                 if related and join(at, where, repeat):

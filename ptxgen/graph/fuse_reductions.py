@@ -1,4 +1,4 @@
-"""Fusion of row reductions with the elementwise steps before and behind them.
+"""Fusion of row reductions with the elementwise steps before and after them.
 
 A row reduction is a formula with reductions over rows. Elementwise steps that write its operands,
 or read its results, are computed in the same kernel, and each value is rounded as it was stored.
@@ -15,7 +15,7 @@ from functools import cached_property
 from math import prod
 
 from ptxgen.errors import FormulaError, ShapeError
-from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, fact, merged, region
+from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, layout_key, merged, region
 from ptxgen.numerics.dtype import NAMES
 from ptxgen.numerics.formula import Formula, Input, Node, Output, const, substituted
 from ptxgen.numerics.pointwise import value_of
@@ -27,11 +27,13 @@ from ptxgen.program.step import Operand, Program, Step
 from ptxgen.tiles.row_reductions import KEY
 
 WIDTH_MAX = 1 << 14
-"""Longest fused rows, elements: they fit registers. Longer ones are read for each reduction."""
+"""Longest rows, elements, whose reductions are fused: they fit in registers. A kernel reads longer
+rows again for each reduction."""
 ARRAYS_MAX = 8
-"""Most arrays with a value for each element, read and written."""
-HELD_MAX, SHORT = 8, (LEAF, 16)
-"""Most bytes an element that registers hold; and (row length, bytes) for shorter rows."""
+"""Most arrays [count, width] that a fused row reduction reads and writes."""
+HELD_MAX, SHORT_ROWS = 8, (LEAF, 16)
+"""Limits of the bytes that a fused kernel holds in registers for each element of a row:
+``HELD_MAX``; for rows of up to ``SHORT_ROWS[0]`` elements ``SHORT_ROWS[1]``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +54,17 @@ class Rows:
 
     @cached_property
     def read(self) -> set[Memory]:
-        """Memories that the step reads."""
+        """Memories that the fused step reads."""
         return {b.memory for b in self.reads.values()}
 
     @cached_property
     def written(self) -> set[Memory]:
-        """Memories that the step writes."""
+        """Memories that the fused step writes."""
         return {b.memory for _, b in self.results}
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of values of an array with one for each element, row or column."""
+        """Number of values by level: "element" count * width, "row" count, "column" width."""
         return {
             "element": self.count * self.width,
             "row": self.count,
@@ -70,18 +72,22 @@ class Rows:
         }
 
     def level(self, x: Buffer) -> str:
-        """Returns whether a result has a value for each "element" or each "row"."""
+        """Returns "element" if the result in ``x`` has a value for each element, "row" if for each
+        row.
+        """
         return "element" if x.size == self.sizes["element"] else "row"
 
     def step(self) -> Step:
-        """Converts to a step. Raises ShapeError or FormulaError beyond the limits of a kernel."""
+        """Converts the fused reduction to a step. Raises ShapeError or FormulaError beyond a
+        kernel's limits.
+        """
         places: dict[Node, Node] = {}
         known: dict[object, Node] = {}
         given: dict[str, Buffer] = {}
         nodes = [node for node, _ in self.results]
         for node in _inputs(nodes):
             own, x = node.data, self.reads[node]
-            key = own.dtype, own.kind, fact(x)
+            key = own.dtype, own.kind, layout_key(x)
             if key not in known:
                 name = f"in{len(known)}"
                 given[name] = x
@@ -115,14 +121,16 @@ class Rows:
         title = f"{self.over}+elementwise({len(names) - 1})" if len(names) > 5 else "+".join(names)
         problem, bind = asked(row, variant, given, targets, {}, self.count, self.width, title=title)
         found = problem()
-        held, (short, more) = dict(found.values)["HELD"], SHORT
+        held, (short, more) = dict(found.values)["HELD"], SHORT_ROWS
         if held > (more if self.width <= short else HELD_MAX):
             raise ShapeError(f"{held} bytes of an element are held")
         return Step(found, bind)
 
 
 def rows(step: Step, number: int) -> Rows | None:
-    """Returns a row reduction as :class:`Rows`; None for other steps, and for too long rows."""
+    """Returns a step that is a row reduction as :class:`Rows`; None for other steps, and for rows
+    that are not fused, such as those longer than :data:`WIDTH_MAX`. ``number``: the step's index.
+    """
     values = dict(step.problem.values)
     if step.problem.table != KEY or step.kernel is not None or step.also_read:
         return None
@@ -163,7 +171,8 @@ def _inputs(roots: list[Node]) -> Iterator[Node]:
 def joined(
     first: Region | Rows, to: Region | Rows, needed: set[Memory], repeat: bool
 ) -> Rows | None:
-    """Fuses a row reduction and an elementwise step, the second of which reads the first's results.
+    """Fuses a row reduction with an elementwise step that reads its results (``to``), or whose
+    results it reads (``first``).
 
     Returns None if that is impossible. ``needed``: results of ``first`` that other steps read,
     which stay stored; ``repeat``: whether a value for each column may be computed in each row.
@@ -175,16 +184,18 @@ def joined(
     if (first.read | (to.read - first.written)) & (first.written | to.written):
         return None
     found = (
-        _joined(first, to, needed, of, _of(x, of, level))
+        _joined(first, to, needed, of, _as_rows(x, of, level))
         for level in _levels(x, of, needed, repeat)
     )
     return next((each for each in found if each is not None), None)
 
 
 def _levels(x: Region, of: Rows, needed: set[Memory], repeat: bool) -> Iterator[str]:
-    """Yields the levels (element, row, column) at which an elementwise step may have its values.
+    """Yields the levels of ``of`` ("element", "row", "column") that have as many values as the
+    results of the elementwise step ``x``.
 
-    A value for each column must not be needed elsewhere, and ``repeat`` must allow it.
+    Each row would compute the values for columns anew. So "column" is yielded only if ``repeat``
+    allows that, and no other step reads the results (``needed``).
     """
     size = prod(x.shape)
     for level, count in of.sizes.items():
@@ -213,7 +224,7 @@ def _joined(
             reads[node] = x
             continue
         value, own, level = made[x.memory]
-        if fact(x) != fact(own) or node.data.kind != level:
+        if layout_key(x) != layout_key(own) or node.data.kind != level:
             return None
         places[node] = as_stored(value, own.dtype)
     nodes = substituted([n for n, _ in behind.results], places)
@@ -223,15 +234,16 @@ def _joined(
     return Rows(of.count, of.width, reads, results, of.over, names)
 
 
-def _of(x: Region, rows: Rows, level: str) -> Rows | None:
-    """Returns an elementwise step with a value for each ``level`` as :class:`Rows` of this shape,
-    with ``level`` as its ``over``; None if an input cannot be read so.
+def _as_rows(x: Region, rows: Rows, level: str) -> Rows | None:
+    """Returns an elementwise step as :class:`Rows` over the rows of ``rows``. Its results have one
+    value for each ``level`` ("element", "row" or "column"), which becomes its ``over``. None if row
+    kernels cannot read one of its inputs.
     """
     places: dict[Node, Node] = {}
     reads: dict[Node, Buffer] = {}
     for node, operand in x.reads.items():
         if not isinstance(operand, Buffer):
-            value = number(node, operand)
+            value = constant(node, operand)
             if value is None:
                 return None
             places[node] = value
@@ -246,16 +258,19 @@ def _of(x: Region, rows: Rows, level: str) -> Rows | None:
     return Rows(rows.count, rows.width, reads, results, level, x.names)
 
 
-def number(node: Node, operand: Operand) -> Node | None:
-    """Returns a number that is known now as a constant node; None for other operands."""
+def constant(node: Node, operand: Operand) -> Node | None:
+    """Returns an operand that is a constant, the 8 bytes of a scalar, as a constant node with the
+    type of ``node``; None for other operands.
+    """
     if not isinstance(operand, int):
         return None
     return const(value_of(node.type, operand.to_bytes(8, "little")), node.type)
 
 
 def _kind(x: Buffer, rows: Rows, level: str) -> tuple[str, Buffer | None]:
-    """Returns the kind of an input of an elementwise step (element, row or column), and the array
-    as row kernels read it; None for an array that they cannot read.
+    """Returns the kind of array ``x``, which an elementwise step with results of ``level`` reads
+    ("element", "row" or "column"), and the view of it that row kernels read; None for the view if
+    they cannot read it.
     """
     if level != "element":
         seen = x.reshaped((rows.sizes[level],))
@@ -275,9 +290,7 @@ def _kind(x: Buffer, rows: Rows, level: str) -> tuple[str, Buffer | None]:
 
 
 def over_rows(program: Program) -> Iterator[Step]:
-    """Yields the steps of a program, with row reductions fused with elementwise steps before and
-    behind them.
-    """
+    """Yields a program's steps, with row reductions fused with elementwise steps around them."""
 
     def of(step: Step, number: int) -> Region | Rows | None:
         return rows(step, number) or region(step, number)

@@ -26,7 +26,9 @@ def copied(step: Step) -> tuple[Buffer, Buffer] | None:
 
 
 def _ordered(step: Step) -> tuple[Buffer, Buffer] | None:
-    """Returns :func:`copied` with dimensions sorted by decreasing stride of the target."""
+    """Returns (source, target) as :func:`copied`, without dimensions of size 1, the others sorted
+    by decreasing stride of the target.
+    """
     pair = copied(step)
     if pair is None:
         return None
@@ -41,7 +43,9 @@ def _ordered(step: Step) -> tuple[Buffer, Buffer] | None:
 
 
 def renamed(step: Step, memories: Mapping[Memory, Memory], shift: int = 0) -> Step:
-    """Returns a step with memories replaced, and offsets in them increased by ``shift`` bytes."""
+    """Returns a step with its buffers moved to other memories. ``memories``: the new memory of each
+    that is replaced; ``shift``: bytes that are added to the offsets in these.
+    """
     if memories.keys().isdisjoint(b.memory for b in step.buffers()):
         return step
 
@@ -54,13 +58,13 @@ def renamed(step: Step, memories: Mapping[Memory, Memory], shift: int = 0) -> St
     return replace(step, bind={name: to(x) for name, x in step.bind.items()})
 
 
-def _alike(a: Buffer, b: Buffer) -> bool:
+def _same_layout(a: Buffer, b: Buffer) -> bool:
     """Whether two arrays have the same shape, strides and dtype, at any offset."""
     found = zip(a.shape, a.strides, b.strides, strict=True)
     return (a.shape, a.dtype) == (b.shape, b.dtype) and all(s == t for n, s, t in found if n > 1)
 
 
-def _meet(a: Buffer, b: Buffer) -> bool:
+def _may_overlap(a: Buffer, b: Buffer) -> bool:
     """Whether two arrays may share bytes."""
     (low, high), (first, last) = a.span(), b.span()
     return a.memory is b.memory and low < last and first < high
@@ -72,28 +76,34 @@ def _dense(x: Buffer) -> bool:
 
 
 def written_in_place(program: Program) -> Iterator[Step]:
-    """Yields the steps of a program, with copies to the caller's memory removed where possible."""
+    """Yields the steps of a program, without copies to the caller's memory that steps can write
+    directly.
+    """
     outputs = {b.memory for b in program.outputs if b is not None}
     steps, at = list(program.steps), len(program.steps) - 1
     while at >= 0:
         pair = _ordered(steps[at])
         found = None
         if pair is not None and pair[0].memory.role == TEMPORARY and pair[0].memory not in outputs:
-            found = _without(steps, at, *pair, outputs)
+            found = _without_copy(steps, at, *pair, outputs)
         if found is not None:
             steps, at = found, len(found)
         at -= 1
     yield from steps
 
 
-def _without(
+def _without_copy(
     steps: Sequence[Step], at: int, source: Buffer, target: Buffer, outputs: set[Memory]
 ) -> list[Step] | None:
-    """Returns the steps without copy ``at``; None if that would change a result."""
+    """Returns the steps without the copy from ``source`` to ``target`` at index ``at``; the other
+    steps then use one memory instead of two. None if that would change a result.
+
+    ``outputs``: memories that the program returns.
+    """
     memory, place, shift = source.memory, target.memory, target.offset - source.offset
     own = [(i, b) for i, s in enumerate(steps) for b in s.buffers() if b.memory is memory]
     inside = all(source.span()[0] <= b.span()[0] <= b.span()[1] <= source.span()[1] for _, b in own)
-    if not inside or not _dense(source) or not _alike(source, target):
+    if not inside or not _dense(source) or not _same_layout(source, target):
         return None
     writing = [i for i, s in enumerate(steps) if any(b.memory is memory for b in s.writes())]
     first, last = own[0][0], own[-1][0]
@@ -108,28 +118,31 @@ def _without(
     change = next((i for i in writing if i > first), at) if whole else first
     for i in range(change, last + 1):
         step = steps[i]
-        met = [b for b in (step.buffers() if i < at else step.writes()) if _meet(b, target)]
-        if i != at and met and (whole or i != change or not _each(step, memory, target, shift)):
+        met = [b for b in (step.buffers() if i < at else step.writes()) if _may_overlap(b, target)]
+        if i != at and met and (whole or i != change or not _in_order(step, memory, target, shift)):
             return None
     gone = {at, first} if whole else {at}
     return [renamed(s, {memory: place}, shift) for i, s in enumerate(steps) if i not in gone]
 
 
-def _each(step: Step, memory: Memory, target: Buffer, shift: int) -> bool:
-    """Whether a step that writes ``target`` in the place of ``memory`` would read each element of
-    ``target`` only where it then writes that element.
+def _in_order(step: Step, memory: Memory, target: Buffer, shift: int) -> bool:
+    """Whether a step could write ``target`` in place of its result in ``memory``: it would read
+    each element of ``target`` only where it then writes that element. ``shift``: bytes to add to
+    offsets in ``memory``.
     """
     of = region(step, 0)
     made = [b for _, b in of.results if b.memory is memory] if of else []
-    if of is None or len(made) != 1 or any(_meet(b, target) for _, b in of.results):
+    if of is None or len(made) != 1 or any(_may_overlap(b, target) for _, b in of.results):
         return False
     to = replace(made[0], memory=target.memory, offset=made[0].offset + shift)
-    met = (b for b in of.reads.values() if isinstance(b, Buffer) and _meet(b, target))
-    return all(b.offset == to.offset and _alike(b, to) for b in met)
+    met = (b for b in of.reads.values() if isinstance(b, Buffer) and _may_overlap(b, target))
+    return all(b.offset == to.offset and _same_layout(b, to) for b in met)
 
 
 def reused(program: Program) -> Iterator[Step]:
-    """Yields the steps of a program; elementwise ones overwrite inputs at their last use."""
+    """Yields the steps of a program, with each elementwise step writing its result over a temporary
+    that no later step reads, if it reads one of the result's size and layout.
+    """
     outputs = {b.memory for b in program.outputs if b is not None}
     last = {b.memory: i for i, s in enumerate(program.steps) for b in s.buffers()}
     first = {b.memory: i for i, s in reversed([*enumerate(program.steps)]) for b in s.buffers()}
@@ -142,7 +155,7 @@ def reused(program: Program) -> Iterator[Step]:
             own = made.memory
             if own.role != TEMPORARY or own in outputs | found.keys() or first[own] < number:
                 continue
-            for each in _ending(of, made, last, number):
+            for each in _last_reads(of, made, last, number):
                 to = found.get(each, each)
                 if to not in taken | outputs and to.role == TEMPORARY:
                     taken.add(to)
@@ -151,16 +164,20 @@ def reused(program: Program) -> Iterator[Step]:
         yield step
 
 
-def _ending(
+def _last_reads(
     of: Region | None, made: Buffer, last: Mapping[Memory, int], number: int
 ) -> Iterator[Memory]:
-    """Yields memories with the layout of ``made`` that step ``number`` is the last to read."""
+    """Yields the memories that can be overwritten with ``made``, a result of the elementwise step
+    ``of`` at index ``number``: those that it is the last step to read, of the same size and layout.
+
+    ``last``: index of the last step that uses each memory. Yields nothing if ``of`` is None.
+    """
     reads = [b for b in of.reads.values() if isinstance(b, Buffer)] if of else []
     for memory in dict.fromkeys(b.memory for b in reads):
         over = all(
             b.itemsize == made.itemsize
             and b.offset == made.offset
-            and _alike(replace(b, dtype=made.dtype), made)
+            and _same_layout(replace(b, dtype=made.dtype), made)
             for b in reads
             if b.memory is memory
         )

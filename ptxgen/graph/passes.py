@@ -1,11 +1,12 @@
-"""Passes: functions of a program that return one with the same inputs, outputs and bits.
+"""Passes: functions from a program to one with the same inputs, outputs and bits.
 
 A pass examines the steps that write and read each memory, and their order. Memories that several
-steps write, and memories that the caller gave for results, are left unchanged.
+steps write, and memories that the caller passed for results, are left unchanged.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,10 +16,10 @@ from typing import Any, Final
 from ptxgen.errors import OptionError
 from ptxgen.graph.epilogues import in_epilogues
 from ptxgen.graph.fuse import fused, together
+from ptxgen.graph.fuse_concat import in_parts
 from ptxgen.graph.fuse_reductions import over_rows
-from ptxgen.graph.heads import shared
+from ptxgen.graph.grouped_queries import shared
 from ptxgen.graph.inplace import copied, renamed, reused, written_in_place
-from ptxgen.graph.parts import in_parts
 from ptxgen.graph.worth import microseconds
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory
 from ptxgen.program.step import Program, Step
@@ -26,7 +27,7 @@ from ptxgen.program.step import Program, Step
 Pass = Callable[[Program], Program]
 
 
-def _with(program: Program, steps: Iterable[Step]) -> Program:
+def _with_steps(program: Program, steps: Iterable[Step]) -> Program:
     return replace(program, steps=tuple(steps))
 
 
@@ -44,11 +45,11 @@ def dead(program: Program) -> Program:
         if any(m.role != TEMPORARY or m in needed for m in written):
             needed |= {b.memory for b in step.reads()}
             kept.append(step)
-    return _with(program, reversed(kept))
+    return _with_steps(program, reversed(kept))
 
 
 def copies(program: Program) -> Program:
-    """Removes copies with the layout of their source. Readers of the copy read the source, or the
+    """Removes copies that have the layout of their source: readers read the source instead, or the
     step that writes the source writes to the copy's memory.
     """
     writers, at = _writers(program), _last(program)
@@ -57,22 +58,28 @@ def copies(program: Program) -> Program:
     kept: list[Step] = []
     for number, given in enumerate(program.steps):
         step = renamed(given, found)
-        pair = _copied(step)
+        pair = _plain_copy(step)
         if pair is not None:
             source, target = pair[0].memory, pair[1].memory
             once = writers[target] == 1 and target.role != INPUT and pair[1].whole
             still = at.get(source, -1) < number and not source.written
-            if once and still and target not in outputs and _alike(source, target):
+            if once and still and target not in outputs and _interchangeable(source, target):
                 found[target] = source
                 continue
             own = source.role == TEMPORARY and source not in outputs and pair[0].whole
-            if once and own and still and target.role == RESULT and _alike(source, target):
+            if (
+                once
+                and own
+                and still
+                and target.role == RESULT
+                and _interchangeable(source, target)
+            ):
                 kept = [renamed(s, {source: target}) for s in kept]
                 found = {m: target if to is source else to for m, to in found.items()}
                 found[source] = target
                 continue
         kept.append(step)
-    return _with(program, kept)
+    return _with_steps(program, kept)
 
 
 def _last(program: Program) -> dict[Memory, int]:
@@ -80,8 +87,8 @@ def _last(program: Program) -> dict[Memory, int]:
     return {b.memory: i for i, s in enumerate(program.steps) for b in s.writes()}
 
 
-def _copied(step: Step) -> tuple[Buffer, Buffer] | None:
-    """Returns (source, target) of a step that only copies, with one layout; None for others."""
+def _plain_copy(step: Step) -> tuple[Buffer, Buffer] | None:
+    """Returns (source, target) of a step that only copies and keeps the layout; None for others."""
     pair = copied(step)
     if pair is None:
         return None
@@ -90,8 +97,10 @@ def _copied(step: Step) -> tuple[Buffer, Buffer] | None:
     return (source, target) if alike and source.offset == target.offset == 0 else None
 
 
-def _alike(source: Memory, target: Memory) -> bool:
-    """Whether one memory can replace the other: same size, alignment and layout."""
+def _interchangeable(source: Memory, target: Memory) -> bool:
+    """Whether steps can use one memory in place of the other: both have the same bytes and the same
+    layout, and ``source`` is aligned to 16 bytes.
+    """
     a, b = source.natural, target.natural
     if a is None or b is None or source.low != 0 or a.nbytes != b.nbytes:
         return False
@@ -112,7 +121,7 @@ def common(program: Program) -> Program:
         own = [b.memory for b in written]
         alone = all(writers[m] == 1 and m.role == TEMPORARY and m not in outputs for m in own)
         if alone and not step.also_read and len(set(own)) == len(own):
-            key = _does(step, version)
+            key = _value_key(step, version)
             first = seen.setdefault(key, step)
             if first is not step:
                 pairs = zip(written, first.writes(), strict=True)
@@ -120,11 +129,13 @@ def common(program: Program) -> Program:
                 continue
         version.update(set(own))
         kept.append(step)
-    return _with(program, kept)
+    return _with_steps(program, kept)
 
 
-def _does(step: Step, version: Mapping[Memory, int]) -> Any:
-    """Returns a key that is equal for steps that compute the same from the same values."""
+def _value_key(step: Step, version: Mapping[Memory, int]) -> Any:
+    """Returns a key that is equal for steps that compute the same results from the same values.
+    ``version``: number of writes to each memory before the step, which tells its contents apart.
+    """
     writes = set(step.written)
 
     def fact(name: str, x: Any) -> Any:
@@ -136,81 +147,95 @@ def _does(step: Step, version: Mapping[Memory, int]) -> Any:
     return step.problem, step.kernel, tuple((n, fact(n, x)) for n, x in step.bind.items())
 
 
-def heads(program: Program) -> Program:
+def grouped_queries(program: Program) -> Program:
     """Folds ``repeat_kv`` into grouped-query attention, also where attention is written as batched
     products; ``dead`` then removes the copies.
     """
-    return _with(program, shared(program))
+    return _with_steps(program, shared(program))
 
 
 def fuse(program: Program) -> Program:
     """Fuses elementwise steps where one reads another's result; each value is rounded as before."""
-    return _with(program, fused(program))
+    return _with_steps(program, fused(program))
 
 
-def siblings(program: Program) -> Program:
-    """Fuses elementwise steps that both read all of one array, which is then read once."""
-    return _with(program, together(program))
+def fuse_horizontal(program: Program) -> Program:
+    """Fuses elementwise steps of one shape that read the same view of an array, which is then read
+    once.
+    """
+    return _with_steps(program, together(program))
 
 
 def epilogues(program: Program) -> Program:
     """Fuses elementwise steps into the epilogues of the products that they read; each value is
-    rounded as before. It runs before ``fuse`` and ``rows``. These would fuse a residual sum with
-    the norm that reads it, and the product's result would be stored and loaded again.
+    rounded as before. It runs before ``fuse`` and ``fuse_reductions``, which would fuse a residual
+    sum with the norm that reads it, so that the product's result is stored and loaded again.
     """
-    return _with(program, in_epilogues(program))
+    return _with_steps(program, in_epilogues(program))
 
 
-def parts(program: Program) -> Program:
+def fuse_concat(program: Program) -> Program:
     """Fuses concatenations that only one elementwise step reads: each part of its result is
     computed from its own operand, and the concatenation is not stored.
     """
-    return _with(program, in_parts(program))
+    return _with_steps(program, in_parts(program))
 
 
-def rows(program: Program) -> Program:
+def fuse_reductions(program: Program) -> Program:
     """Fuses row reductions with the elementwise steps around them; each value is rounded as before.
     It runs after ``fuse``, so that elementwise chains are single steps already.
     """
-    return _with(program, over_rows(program))
+    return _with_steps(program, over_rows(program))
 
 
 def inplace(program: Program) -> Program:
-    """Writes results that are copied to the caller's memory there directly, if no step reads the
-    previous content.
+    """Makes steps write directly to the caller's memory that their results are copied to, if no
+    step reads the previous content.
     """
-    return _with(program, written_in_place(program))
+    return _with_steps(program, written_in_place(program))
 
 
 def reuse(program: Program) -> Program:
-    """Lets elementwise steps overwrite an input that no later step reads."""
-    return _with(program, reused(program))
+    """Makes an elementwise step write its result over a temporary of the same size and layout that
+    it is the last step to read.
+    """
+    return _with_steps(program, reused(program))
 
 
 PASSES: Final[dict[str, Pass]] = {
     "inplace": inplace,
     "common": common,
     "copies": copies,
-    "heads": heads,
+    "grouped_queries": grouped_queries,
     "dead": dead,
     "epilogues": epilogues,
     "fuse": fuse,
-    "parts": parts,
-    "rows": rows,
-    "siblings": siblings,
+    "fuse_concat": fuse_concat,
+    "fuse_reductions": fuse_reductions,
+    "fuse_horizontal": fuse_horizontal,
     "reuse": reuse,
 }
 """The passes by name, in the order in which they run."""
+RENAMED: Final[dict[str, str]] = {
+    "heads": "grouped_queries",
+    "parts": "fuse_concat",
+    "rows": "fuse_reductions",
+    "siblings": "fuse_horizontal",
+}
+"""Present name of each pass that was renamed. Former names are still accepted, with a
+DeprecationWarning."""
 
 
 def fewer(program: Program) -> Program:
-    """Returns a program after all passes."""
+    """Applies all passes to a program (:data:`PASSES`)."""
     return apply(program)[0]
 
 
 @dataclass(frozen=True)
 class Done:
-    """The effect of a pass on steps, the bytes that they move, and predicted µs, as (old, new)."""
+    """The effect of the pass ``name``, as pairs (before, after): number of steps, bytes that they
+    read and write (``nbytes``), and their predicted time (``us``), µs.
+    """
 
     name: str
     steps: tuple[int, int]
@@ -234,15 +259,20 @@ class Done:
 
 
 def chosen(names: Collection[str] | None, what: str = "names") -> Iterator[tuple[str, Pass]]:
-    """Returns the passes of these names, in the order in which they run; all for None.
+    """Returns (name, pass) of each pass in ``names``, in the order in which passes run; of all
+    passes for None. Former names (:data:`RENAMED`) are accepted, with a warning.
 
-    Raises OptionError, with ``what`` as the argument's name.
+    Raises OptionError for an unknown name; ``what``: the argument's name in errors.
     """
     if names is None:
         return iter(PASSES.items())
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise OptionError(f"{what} is {names!r}; takes a list of {', '.join(PASSES)}, or None")
     given = tuple(names)
+    for old in (n for n in given if isinstance(n, str) and n in RENAMED):
+        message = f"{what} has {old!r}; it is called {RENAMED[old]!r}, and the next version"
+        warnings.warn(f"{message} refuses it", DeprecationWarning, stacklevel=3)
+    given = tuple(RENAMED.get(n, n) if isinstance(n, str) else n for n in given)
     if unknown := [n for n in given if not isinstance(n, str) or n not in PASSES]:
         raise OptionError(f"{what} has {unknown[0]!r}; takes {', '.join(PASSES)}")
     return (pair for pair in PASSES.items() if pair[0] in given)

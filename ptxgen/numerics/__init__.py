@@ -1,1 +1,1 @@
-"""Data that decides bits: contracts, plans and constants, read by kernels and oracles alike."""
+"""Data that fixes the bits of results: contracts, plans and constants, for kernels and oracles."""

@@ -1,7 +1,7 @@
-"""The numbers of the epilogue activations, as f32 values.
+"""Constants of the epilogue activations, as f32 values.
 
-The one source for the CUDA text (``templates/include/activation.cuh.j2``) and for its NumPy mirror
-(``reference/activation.py``), which run the same sequence of IEEE f32 operations.
+They are the one source for the CUDA code (``templates/include/activation.cuh.j2``) and for its
+oracle (``oracle/activation.py``), which run the same sequence of IEEE f32 operations.
 
 gelu, gelu_tanh and silu are all ``x`` times a probability ``P(x)`` with ``P(-x) = 1 - P(x)``,
 hence ``max(x, 0) - |x| * P(-|x|)``, which is evaluated with one rounding at the end and never
@@ -28,12 +28,12 @@ from __future__ import annotations
 from ptxgen.numerics.contract import ACTIVATIONS
 
 CODES: dict[str, int] = {name: code for code, name in enumerate(ACTIVATIONS)}
-"""Activation name to the code that kernels receive."""
+"""Codes of the activations by name: the kernel argument that selects one."""
 
 _hex = float.fromhex
 
 ROUNDER = 1.5 * 2.0**23
-"""Adding this to a value below 2**22 rounds it to an integer, held in the low bits."""
+"""Addend that rounds a value of magnitude below 2**22 to an integer, in the low bits of the sum."""
 ROUNDER_BITS = 0x4B400000
 
 LOG2_E = _hex("0x1.715476p+0")
@@ -47,7 +47,8 @@ EXP: tuple[float, ...] = (
     _hex("0x1.123bf8p-7"),
     _hex("0x1.685028p-10"),
 )
-"""Ascending coefficients of ``(exp(r) - 1 - r) / r**2``, ``|r| <= 0.347``; exp to 2**-28."""
+"""Ascending coefficients of ``(exp(r) - 1 - r) / r**2``, ``|r| <= 0.347``; relative error of exp
+2**-28."""
 
 TAIL_SHIFT = 3.375
 TAIL: tuple[float, ...] = (
@@ -62,16 +63,17 @@ TAIL: tuple[float, ...] = (
     _hex("0x1.44f698p-4"),
     _hex("0x1.1bc212p-4"),
 )
-"""Ascending coefficients of ``T(u)``, ``0 <= y <= 15``; relative error below 2**-27."""
+"""Ascending coefficients of gelu's tail ``T(u) = (y + TAIL_SHIFT) * exp(y**2 / 2) * P(-y)``,
+``u = y / (y + TAIL_SHIFT) - 1/2``, ``0 <= y <= 15``; relative error below 2**-27."""
 
 TANH_LINEAR_HIGH = _hex("0x1.988454p+0")
 TANH_LINEAR_LOW = _hex("-0x1.857936p-25")
-"""``2 * sqrt(2/pi)`` as a sum."""
+"""Low part of ``2 * sqrt(2/pi)``; TANH_LINEAR_HIGH is the high part."""
 TANH_CUBIC_HIGH = _hex("0x1.2444f2p-4")
 TANH_CUBIC_LOW = _hex("0x1.49b16ap-29")
-"""``2 * sqrt(2/pi) * 0.044715`` as a sum."""
+"""Low part of ``2 * sqrt(2/pi) * 0.044715``; TANH_CUBIC_HIGH is the high part."""
 
 LIMIT: dict[str, float] = {"gelu": 15.0, "gelu_tanh": 11.0, "silu": 112.0}
-"""From this ``y`` on ``y * P(-y)`` is below 2**-150, half of the smallest f32, and so is what
-the same formula gives for ``y`` itself; larger ``y`` are replaced by it, so that nothing
-overflows on the way."""
+"""Upper bound that ``y = |x|`` is clamped to, by activation. From there on ``y * P(-y)`` is below
+2**-150, half of the smallest f32, in exact arithmetic and as computed; so the clamp changes no
+result and avoids overflow."""

@@ -1,7 +1,7 @@
 """Reductions down columns: their signatures and formulas. The contract is ``rows/1``.
 
-A formula here is one of rows (:mod:`ptxgen.numerics.reduction_order`): what is reduced is a row of
-N elements, wherever they lie.
+The formulas are those of row reductions (:mod:`ptxgen.numerics.reduction_order`): a column counts
+as a row of N elements, whatever its stride.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ NUMBERS = (*FLOATS, "int32", "int64")
 
 @dataclass(frozen=True)
 class Reduction:
-    """One operation: its formula, and the kind of each argument.
+    """A reduction down columns: its signature, formula and argument kinds.
 
-    ``kinds``: argument to one of :data:`ptxgen.numerics.formula.KINDS`, for rows of N elements.
-    ``takes``: dtypes of arguments with a number for each element; those with a number for each row
-    or column have the type that is computed in.
+    ``function``: builds the result nodes from the argument nodes; to the formula, a column is a row
+    of N elements. ``kinds``: argument name to one of :data:`ptxgen.numerics.formula.KINDS`.
+    ``takes``: accepted dtypes of arguments of kind "element"; other arguments have the compute
+    type.
     """
 
     signature: Signature
@@ -47,7 +48,7 @@ class Reduction:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """The results' names."""
+        """Names of the reduction's results."""
         return self.signature.results
 
 
@@ -73,12 +74,14 @@ def _formula(
 
 
 def computed(dtypes: tuple[str, ...]) -> str:
-    """Type that arguments of these dtypes are computed in: the widest of their types."""
+    """Returns the compute type for arguments of ``dtypes`` (short): the last of their compute types
+    in the order i32, i64, f32, f64.
+    """
     order = ("i32", "i64", "f32", "f64")
     return max((STORED[d] for d in dtypes), key=order.index)
 
 
-def _of(how: str) -> Callable[[Node], Node]:
+def _reducer(how: str) -> Callable[[Node], Node]:
     def reduced(x: Node) -> Node:
         return x.reduce(how)
 
@@ -87,27 +90,31 @@ def _of(how: str) -> Callable[[Node], Node]:
 
 
 def mean(x: Node) -> Node:
-    """``sum(x) / N``."""
+    """Mean of a column of N elements, ``sum(x) / N``."""
     return x.reduce("sum") / cast(length(), x.type)
 
 
 def rms_norm_wgrad(dy: Node, x: Node, rstd: Node) -> Node:
-    """``sum(dy * (x * rstd))``."""
+    """Gradient by an RMS norm's weight, for one column: ``sum(dy * (x * rstd))``."""
     return (dy * (x * rstd)).reduce("sum")
 
 
 def layer_norm_wgrad(dy: Node, x: Node, mean: Node, rstd: Node) -> tuple[Node, Node]:
-    """``sum(dy * ((x - mean) * rstd))``, ``sum(dy)``."""
+    """Gradients by a layer norm's weight and bias, for one column:
+    ``sum(dy * ((x - mean) * rstd))`` and ``sum(dy)``.
+    """
     return (dy * ((x - mean) * rstd)).reduce("sum"), dy.reduce("sum")
 
 
-def _plain(how: str, function: Callable[..., Any], takes: tuple[str, ...]) -> Reduction:
+def _reduction(how: str, function: Callable[..., Any], takes: tuple[str, ...]) -> Reduction:
     forms = {"": {"x": "O N I", "out": "O I"}}
     signature = Signature(f"{how}_columns", ("x",), ("out",), forms, ("O", "N", "I"))
     return Reduction(signature, function, {"x": "element"}, takes)
 
 
-def _norm(function: Callable[..., Any], statistics: tuple[str, ...], out: tuple[str, ...]) -> Any:
+def _norm_wgrad(
+    function: Callable[..., Any], statistics: tuple[str, ...], out: tuple[str, ...]
+) -> Any:
     arguments = ("dy", "x", *statistics)
     forms = {"dy": "... I", "x": "... I"}
     forms |= dict.fromkeys(statistics, "...") | dict.fromkeys(out, "I")
@@ -120,10 +127,10 @@ def _norm(function: Callable[..., Any], statistics: tuple[str, ...], out: tuple[
 REDUCTIONS = {
     r.signature.name: r
     for r in (
-        *(_plain(how, _of(how), NUMBERS) for how in ("sum", "prod", "max", "min")),
-        _plain("mean", mean, FLOATS),
-        _norm(rms_norm_wgrad, ("rstd",), ("dweight",)),
-        _norm(layer_norm_wgrad, ("mean", "rstd"), ("dweight", "dbias")),
+        *(_reduction(how, _reducer(how), NUMBERS) for how in ("sum", "prod", "max", "min")),
+        _reduction("mean", mean, FLOATS),
+        _norm_wgrad(rms_norm_wgrad, ("rstd",), ("dweight",)),
+        _norm_wgrad(layer_norm_wgrad, ("mean", "rstd"), ("dweight", "dbias")),
     )
 }
 """Column reductions by name."""

@@ -1,8 +1,8 @@
-"""The numbers that functions of formulas are made of, for each type that they compute in.
+"""Constants of the functions of :mod:`ptxgen.numerics.functions`, for f32 and for f64.
 
-Those of f32 are fitted by ``tools/fit_activation.py``, and shared with the epilogue activations.
-Of f64, TAIL is a polynomial through 25 Chebyshev points, of 50 digits; the exponential is its
-Taylor series.
+Those for f32 are fitted by ``tools/fit_activation.py``, and shared with the epilogue activations.
+For f64, ``tail`` interpolates at 25 Chebyshev points (in 50 digits), and ``exp`` is the Taylor
+series.
 """
 
 from __future__ import annotations
@@ -18,66 +18,68 @@ _hex = float.fromhex
 
 @dataclass(frozen=True)
 class Constants:
-    """Constants of the functions of one type. A pair is a number as the sum of two.
+    """Constants of the functions of one floating-point type. A pair is a high and a low part.
 
-    ``places``: bits of a mantissa; ``bias``: bias of stored exponents.
-    ``room``: added to exponents of results below ``-bias``; a last factor takes it off.
-    ``rounder``: added to a small number it rounds that to an integer, held in the low bits.
-    ``ln2``: the first part is short, so that its products with exponents are exact.
+    ``mantissa_bits``: stored bits of the mantissa; ``bias``: bias of the exponent field.
+    ``exponent_shift``: added to exponents of small results so that powers of two stay normal; a
+    last factor ``2**-exponent_shift`` removes it.
+    ``rounder``: added to a small value, rounds it to an integer, in the low bits of the sum.
+    ``ln2``: the high part is short, so that its products with exponents are exact.
     ``exp``: ascending coefficients of ``(exp(r) - 1 - r) / r**2``, |r| <= 0.347.
-    ``exp_range``: beyond, exp is 0 and inf. ``no_less``: expm1 is -1 from there downwards.
+    ``exp_range``: arguments between which exp is neither 0 nor inf.
+    ``expm1_least``: argument from which downwards expm1 is -1.
     ``tail``: ascending coefficients of ``(y + s) * exp(y**2 / 2) * P(-y)`` in
-    ``y / (y + s) - 1/2``, s being ``tail_shift`` and P the normal distribution.
+    ``y / (y + s) - 1/2``, s being ``tail_shift`` and P the normal distribution function.
     ``linear``, ``cubic``: ``2 sqrt(2/pi)``, and that times 0.044715.
-    ``limit``: from there on ``y * P(-y)`` is 0, P being what x is multiplied by in an activation.
-    ``mantissas``: the bits of the lowest mantissa that logarithms are made of.
+    ``limit``: by activation ``x * P(x)``, the y from which ``y * P(-y)`` is 0.
+    ``log_split_bits``: bits of the least ``1 + t`` in logarithms of ``x = 2**n * (1 + t)``.
     """
 
-    places: int
+    mantissa_bits: int
     bias: int
-    room: int
+    exponent_shift: int
     rounder: float
     log2_e: tuple[float, float]
     ln2: tuple[float, float]
     exp: tuple[float, ...]
     exp_range: tuple[float, float]
-    no_less: float
+    expm1_least: float
     tail_shift: float
     tail: tuple[float, ...]
     linear: tuple[float, float]
     cubic: tuple[float, float]
     limit: Mapping[str, float]
-    mantissas: int
+    log_split_bits: int
 
 
 F32 = Constants(
-    places=23,
+    mantissa_bits=23,
     bias=127,
-    room=96,
+    exponent_shift=96,
     rounder=activation.ROUNDER,
     log2_e=(activation.LOG2_E, _hex("0x1.4ae0c0p-26")),
     ln2=(activation.LN2_HIGH, activation.LN2_LOW),
     exp=activation.EXP,
     exp_range=(-104.0, 89.0),
-    no_less=-18.0,
+    expm1_least=-18.0,
     tail_shift=activation.TAIL_SHIFT,
     tail=activation.TAIL,
     linear=(activation.TANH_LINEAR_HIGH, activation.TANH_LINEAR_LOW),
     cubic=(activation.TANH_CUBIC_HIGH, activation.TANH_CUBIC_LOW),
     limit=activation.LIMIT,
-    mantissas=0x3F400000,  # 0.75
+    log_split_bits=0x3F400000,  # 0.75
 )
 
 F64 = Constants(
-    places=52,
+    mantissa_bits=52,
     bias=1023,
-    room=800,
+    exponent_shift=800,
     rounder=1.5 * 2.0**52,
     log2_e=(_hex("0x1.71547652b82fep+0"), _hex("0x1.777d0ffda0d24p-56")),
     ln2=(_hex("0x1.62e42fefa3800p-1"), _hex("0x1.ef35793c76730p-45")),
     exp=tuple(1 / math.factorial(i + 2) for i in range(12)),
     exp_range=(-746.0, 710.0),
-    no_less=-40.0,
+    expm1_least=-40.0,
     tail_shift=3.5,
     tail=(
         # to 2**-55.4
@@ -110,6 +112,6 @@ F64 = Constants(
     linear=(_hex("0x1.9884533d43651p+0"), _hex("-0x1.cbc0d30ebfd15p-54")),
     cubic=(_hex("0x1.2444f2a4d8b4bp-4"), _hex("-0x1.6c843a29d1c70p-61")),
     limit={"gelu": 39.0, "gelu_tanh": 22.0, "silu": 760.0},
-    mantissas=0x3FE6A09E667F3BCD,  # sqrt(1/2)
+    log_split_bits=0x3FE6A09E667F3BCD,  # sqrt(1/2)
 )
 CONSTANTS: Mapping[str, Constants] = {"f32": F32, "f64": F64}

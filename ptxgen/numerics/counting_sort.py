@@ -1,4 +1,4 @@
-"""Signatures of sorting and counting integers, and of writing rows by index: nothing is rounded."""
+"""Signatures of exact integer operations: sort, count, and writing rows or elements by index."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Recurrences of a matrix: the delta rule and state space duality, contracts and signatures.
+"""Recurrences with a matrix state, gated delta rule and state space duality: their contracts.
 
 The ``delta`` contract, version 1
 ---------------------------------
-Of a head: a state ``S`` of R rows (of keys) and P columns (of values), and of each token ``q`` and
-``k`` (R numbers), ``v`` (P numbers), ``g`` and ``beta``. Rows are filled up with zeros to a power
-of two, at least 32. All in f32, each step rounded once, token by token:
+A head has a state ``S`` [R, P], rows for keys and columns for values. Each token has ``q`` and
+``k`` [R], ``v`` [P], and scalars ``g`` and ``beta``. Rows are padded with zeros to a power of two,
+at least 32. All is f32, each step rounded once, token by token:
 
 1. ``a = exp(g)``, the ``exp`` of :mod:`ptxgen.numerics.functions`.
 2. The delta rule has ``w[p] = fma(-a, sum_n k[n] S[n, p], v[p])``; without it ``w[p] = v[p]``.
@@ -12,35 +12,35 @@ of two, at least 32. All in f32, each step rounded once, token by token:
 4. ``o[p] = scale * sum_n q[n] S[n, p]``; with a skip ``fma(skip, v[p], o[p])``. It is rounded once
    more to its dtype.
 
-*Sums over rows* take groups of :data:`GROUP` neighbouring rows. A group has :data:`CHAINS` chains:
-that of ``c`` is ``fma(k[n], S[n, p], chain)`` from +0.0, of the group's rows c, c + 4, c + 8 and
-c + 12. A group's sum is ``(chain0 + chain1) + (chain2 + chain3)``. Groups are added by twos: each
-with its neighbour, such pairs with theirs, and so on.
+*Sums over rows* use groups of :data:`GROUP` neighbouring rows, and :data:`CHAINS` chains per group:
+chain ``c`` is ``fma(k[n], S[n, p], chain)`` from +0.0, over the group's rows c, c + 4, c + 8 and
+c + 12. A group's sum is ``(chain0 + chain1) + (chain2 + chain3)``. Sums of groups are added as a
+balanced binary tree of neighbours.
 
 The state is f32 and exact from token to token, so a token's result does not depend on how the
-sequence is cut into calls: a prompt, its parts and single steps have the same bits.
+sequence is split into calls: a whole prompt, parts of it and single steps have the same bits.
 
 The ``delta_grad`` contract, version 1
 --------------------------------------
-``do`` and ``dS`` are the gradients of results and of the last state; ``w`` and S are those of
-``delta``, made again. ``e[p] = scale * do[p]``. *Sums over columns* begin with +0.0 and take quads
-of :data:`QUAD` neighbouring columns, ``fma`` ascending; quads are added by twos, as groups of rows
-are, up to :data:`PART` columns, filled up with zeros: these are parts.
+``do`` and ``dS`` are the gradients by results and by the last state; ``w`` and S are those of
+``delta``, recomputed. ``e[p] = scale * do[p]``. *Sums over columns* start from +0.0 and add quads
+of :data:`QUAD` neighbouring columns, ``fma`` ascending; quads are added as a binary tree of
+neighbours within a *part*: :data:`PART` columns, padded with zeros.
 
 1. Tokens descending, from dS or zeros: ``dS[n, p] = fma(q[n], e[p], dS[n, p])``,
    ``dd[p] = sum_n k[n] dS[n, p]`` in the order of sums over rows, ``dw[p] = beta * dd[p]``. A part
    of ``dk[n]`` is ``sum_p d[p] dS[n, p]``. Then by the delta rule
    ``dS[n, p] = fma(-k[n], dw[p], dS[n, p])``, and ``dS[n, p] = a * dS[n, p]``: at the first token
-   the gradient of the first state.
-2. Tokens ascending: a part of ``dq[n]`` is ``sum_p e[p] S[n, p]``, S being that behind the token;
-   by the delta rule one more of ``dk[n]`` is ``sum_p -dw[p] (a S[n, p])``.
-3. ``dv = dw``, with a skip ``fma(skip, do, dw)``. dq is the sum of a head's parts, and that of the
-   heads that share it; dk that of the parts of all these, of the delta rule of both walks, added.
+   the gradient by the first state.
+2. Tokens ascending: a part of ``dq[n]`` is ``sum_p e[p] S[n, p]``, where S is the state after the
+   token; by the delta rule a second part of ``dk[n]`` is ``sum_p -dw[p] (a S[n, p])``.
+3. ``dv = dw``, with a skip ``fma(skip, do, dw)``. dq is the sum over the parts and over the heads
+   that share it; so is dk, with the delta rule the sum of both passes' parts.
    ``dbeta = sum_p dd[p] w[p]``.
-4. ``dg`` of a token is the sum over it and all behind it of ``sum_n q[n] dq[n] - sum_p v[p] dw[p]``
-   of the head, and the sum of ``dS * S`` of the last state: what a decay scales is what comes out
-   later, less what is put in later. Here and in 3 ``sum`` (``rows/1``) and a reverse ``cumsum``
-   (``scan/1``) add, in f32. What is returned is rounded to its dtype.
+4. ``dg`` of a token is the sum over it and all later tokens of
+   ``sum_n q[n] dq[n] - sum_p v[p] dw[p]`` of the head, plus the sum of ``dS * S`` of the last
+   state. (A decay scales later outputs, less later inputs.) Steps 3 and 4 add in f32 by ``sum``
+   (``rows/1``) and a reverse ``cumsum`` (``scan/1``). Results are rounded to their dtypes.
 """
 
 from __future__ import annotations
@@ -61,32 +61,35 @@ DELTA_GRAD = Contract(
     "delta_grad", 1, "dS = fma(q, e, dS), back in time; columns by 4, then by twos to 64", "simt"
 )
 GROUP = 16
-"""Neighbouring rows that are summed first."""
+"""Number of neighbouring rows in a group; a sum over rows first adds the rows of each group."""
 CHAINS = 4
-"""Chains in the sum of a group of rows."""
+"""Number of fma chains in the sum of a group of rows: chain c adds rows c, c + 4, c + 8, c + 12."""
 QUAD = 4
-"""Neighbouring columns that are summed one after the other."""
+"""Number of neighbouring columns in one fma chain of a sum over columns."""
 PART = 64
-"""Columns of a part: one kernel sums them, and parts are added afterwards."""
+"""Number of columns per partial sum of a sum over columns. One kernel stores the partial sums, a
+later one adds them."""
 ROWS_MAX = 256
-"""The most rows of a state."""
+"""Largest number of rows of a state (head dimension of keys)."""
 COLUMNS_MAX = 256
-"""The most columns of a state."""
+"""Largest number of columns of a state (head dimension of values)."""
 STEP = 8
-"""Rows and columns of a state are multiples of it."""
+"""Granularity of a state: its numbers of rows and of columns are multiples of it."""
 DECAY = Formula((Output("a", "f32", exp(read("g", "f32", "scalar"))),))
-"""Formula of a token's decay from its logarithm: ``exp(g)``."""
+"""Formula of a token's decay ``a = exp(g)``, the factor of the state, from its logarithm ``g``."""
 
 _HEADS = ((var("H") % var("G")).eq(0) & (var("G") > 0), "heads H of values are a multiple of G")
 
 
 def groups(rows: int) -> int:
-    """Number of groups in ``rows`` rows, filled up to a power of two."""
+    """Number of groups of :data:`GROUP` rows to which zeros pad a state of ``rows`` rows: a power
+    of two, at least 2.
+    """
     return max(2, 1 << (-(-rows // GROUP) - 1).bit_length())
 
 
 def parts(columns: int) -> int:
-    """Number of parts in sums over ``columns`` columns."""
+    """Number of partial sums of a sum over a state's columns: ``ceil(columns / PART)``."""
     return -(-columns // PART)
 
 

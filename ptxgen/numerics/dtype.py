@@ -1,4 +1,4 @@
-"""The dtypes of operands and results: their names, in full and as in specs, and their sizes."""
+"""Dtypes of operands and results: their full and short names, and their sizes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ BYTES = {
     "uint64": 8,
     "bool": 1,
 }
-"""Bytes of an element of every dtype that an array can have."""
+"""Element size in bytes of each dtype that arrays may have, by full name."""
 DTYPES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16"}
-"""Operand dtypes, and their names in specs."""
+"""Short names of the floating-point operand dtypes, by full name; specs use the short ones."""
 ELEMENTS = {**DTYPES, "int32": "i32", "int64": "i64"}
-"""Dtypes of numbers that formulas read and write, and their names there."""
+"""Short names of the numeric dtypes that formulas read and write, by full name."""
 SINGLE = ("bfloat16", "float16", "float32")
 """Floating-point dtypes whose results are computed in f32."""
 NAMES = {**ELEMENTS, "bool": "bool"}
@@ -36,12 +36,12 @@ NAMES = {**ELEMENTS, "bool": "bool"}
 FULL = {short: full for full, short in NAMES.items()}
 """Full names of the dtypes of formulas, by their short names."""
 ITEMSIZE = {short: BYTES[full] for full, short in NAMES.items()}
-"""Bytes of an element, by the short name."""
+"""Element size in bytes, by short dtype name."""
 
 
 def joint(one: str, other: str) -> str | None:
-    """The dtype that both operands of a product are converted to, exactly: float32 for 16 bits
-    beside float32. None where there is none.
+    """Returns the dtype that both operands of a product convert to exactly: float32 for float32 and
+    a 16-bit dtype; None if there is none.
     """
     if one == other:
         return one
@@ -50,15 +50,15 @@ def joint(one: str, other: str) -> str | None:
 
 
 SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}
-"""Name of a dtype in specs, from its short or full name."""
+"""Short name of a floating-point dtype, by its short or its full name."""
 
 
 def name_of(dtype: Any, what: str = "dtype", known: Iterable[str] = DTYPES) -> str:
-    """The full name of a dtype, such as ``"float32"``.
+    """Returns the full name of a dtype, such as ``"float32"``.
 
-    Takes a name, in full or as in specs, and what NumPy, ml_dtypes, PyTorch, CuPy and JAX call a
-    dtype (``numpy.float32``, ``numpy.dtype("float32")``, ``torch.float32``). Raises DtypeError for
-    everything else that is not ``known``, which calls the argument ``what``.
+    ``dtype``: a full or short name, or a dtype object of NumPy, ml_dtypes, PyTorch, CuPy or JAX
+    (``numpy.float32``, ``numpy.dtype("float32")``, ``torch.float32``). Raises DtypeError, in which
+    the argument is called ``what``, unless it is one of ``known``.
     """
     text = _text(dtype)
     for long in known:

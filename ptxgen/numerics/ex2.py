@@ -1,23 +1,23 @@
-"""``ex2``: the powers of two of the special function unit, as ``ex2.approx.ftz.f32`` gives them.
+"""Bit-exact model of ``ex2.approx.ftz.f32``, the powers of two of the special function unit.
 
-PTX gives this instruction a largest error and no bits. These are measured (:data:`MEASURED`), and
-simple. Of an argument x in [-126, 128):
+PTX specifies only the largest error of this instruction. Its bits are measured (:data:`MEASURED`).
+For an argument x in [-126, 128):
 
-1. ``t = floor(|x| 2**23)``, n is its whole part and f its 23 bits after the point. Of a negative x,
-   n becomes ``-n``; where f is not 0 n becomes ``n - 1`` and f its complement, ``2**23 - 1 - f``,
-   which is a unit less than ``1 - f`` would be.
-2. The first :data:`SEGMENT_BITS` bits of f choose a segment, ``(c0, c1, c2)`` of :data:`SEGMENTS`;
-   u are the 17 bits behind, and h the first 15 of these.
-3. The square of h is that of a multiplier without its last columns: with bit i of h worth
-   ``2**-i``, i from 1, ``q`` is the sum of the products of bits i <= j, worth ``2**(15 - i - j)``,
-   twice that where i < j, of those that are worth 1 or more.
+1. ``t = floor(|x| 2**23)``; n is its integer part (``t >> 23``), and f its 23 fraction bits. For a
+   negative x, n becomes ``-n``; where f is not 0, n becomes ``n - 1`` and f its complement
+   ``2**23 - 1 - f``, one unit less than the exact ``2**23 - f``.
+2. The first :data:`SEGMENT_BITS` bits of f select a segment, ``(c0, c1, c2)`` of :data:`SEGMENTS`;
+   u is the remaining 17 bits, and h the first 15 bits of u.
+3. h is squared by a truncated multiplier. Bit i of h has the weight ``2**-i``, i from 1. ``q`` is
+   the sum of the products of bits i <= j, of weight ``2**(15 - i - j)``, twice that where i < j;
+   products of a weight below 1 are left out.
 4. ``y = floor((c0 2**13 + c1 u + c2 q + ROUND) / 2**15)``, and the result is
    ``2**n (1 + y / 2**23)``, where y may be ``2**23``.
 
-Below -126 it is +0, from 128 on +inf; of a NaN it is the NaN 0x7FFFFFFF. The relative error is
-below 2**-22.7. This is a table-driven quadratic interpolation, of the kind that Oberman and Siu
-describe (A high-performance area-efficient multifunction interpolator, ARITH 2005). Its numbers
-are ours, solved for from all 2**23 results in [1, 2), of which each fits.
+Below -126 the result is +0, from 128 on +inf; for a NaN it is the NaN 0x7FFFFFFF. The relative
+error is below 2**-22.7. This is a table-driven quadratic interpolation, of the kind that Oberman
+and Siu describe (A high-performance area-efficient multifunction interpolator, ARITH 2005). The
+table was solved for here, from all 2**23 results in [1, 2), and reproduces each of them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ INSTRUCTION = "ex2.approx.ftz.f32"
 SEGMENT_BITS = 6
 ROUND = 6114
 LOWEST = -126.0
-"""Least argument with a normal result; below it the result is +0."""
-BEHIND = 128.0
-"""Least argument whose result is infinite."""
+"""Least argument of ex2 with a normal result; below it the result is +0."""
+OVERFLOW = 128.0
+"""Least argument of ex2 whose result is infinite."""
 MEASURED: tuple[str, ...] = ("sm_90",)
-"""The architectures whose bits were compared (tests/conformance). For others it is assumed."""
+"""Architectures whose bits were compared with the model (tests/conformance); others are assumed to
+have the same."""
 
 SEGMENTS: tuple[tuple[int, int, int], ...] = (
     (3, 22713, 494),
@@ -98,4 +99,4 @@ SEGMENTS: tuple[tuple[int, int, int], ...] = (
     (32116431, 44452, 969),
     (32831540, 44936, 980),
 )
-"""``(c0, c1, c2)`` by the segment."""
+"""Coefficients ``(c0, c1, c2)`` of each segment's quadratic polynomial."""

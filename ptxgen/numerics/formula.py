@@ -1,6 +1,6 @@
-"""Formulas: what is computed of each element, or of each row, as data.
+"""Formulas: computations on elements, or on rows, as expression graphs.
 
-A formula is a graph of :class:`Node`. A Python function that is called with nodes makes one
+A formula is a graph of :class:`Node`. Calling a Python function with nodes builds one
 (:func:`trace`). From it follow the kernel's source (:mod:`ptxgen.spec.formula`), the oracle
 (:mod:`ptxgen.oracle.formula`) and the gradient (:mod:`ptxgen.numerics.gradient`), so that a
 sequence of operations is written once.
@@ -9,21 +9,21 @@ Bits
 ----
 Every node is one operation, which IEEE 754 (or two's complement arithmetic) defines to the bit:
 one rounding to nearest even in the node's type, subnormals kept. Nothing is contracted or
-reordered. Inf and NaN are as in IEEE 754, and any NaN equals any NaN. Numbers of 16 bits are
-computed with in f32, exactly when they are read, rounded once where they are written.
+reordered. Inf and NaN are as in IEEE 754, and any NaN equals any NaN. 16-bit floats are converted
+to f32 (exactly) when read, and results are rounded once to 16 bits when written.
 
-- ``max`` and ``min`` give a NaN if either is one, and take +0.0 for larger than -0.0.
-- ``convert`` to an integer cuts towards zero; what is beyond its range gives the nearest that it
-  has, and a NaN 0. Of integers it keeps the low bits. From a bool it gives 0 or 1.
-- ``shift``s take their count modulo the width; to the right they keep the sign.
+- ``max`` and ``min`` give a NaN if either operand is one, and order +0.0 above -0.0.
+- ``convert`` from a float to an integer truncates and saturates; a NaN gives 0. From an integer to
+  a narrower one it keeps the low bits; a bool gives 0 or 1.
+- Shifts take their count modulo the width; right shifts are arithmetic.
 - Functions (:mod:`ptxgen.numerics.functions`) are formulas themselves.
 
 Levels
 ------
-``"element"``: a number for each element of a row; ``"row"``: one for each row; ``"all"``: one for
-all (constants, scalars). :meth:`Node.reduce` makes a row's number of elements' numbers: ``"sum"``
-and ``"prod"`` in the order of contract ``rows/1`` (:mod:`ptxgen.numerics.reduction_order`),
-``"max"`` and ``"min"`` in no order, since none could be seen.
+A node's level says how many values it has: ``"element"``, one for each element of a row; ``"row"``,
+one for each row; ``"all"``, one in total (constants, scalars). :meth:`Node.reduce` reduces elements
+to a row's value: ``"sum"`` and ``"prod"`` in the order of contract ``rows/1``
+(:mod:`ptxgen.numerics.reduction_order`); the order of ``"max"`` and ``"min"`` changes no bit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ptxgen.errors import DtypeError, FormulaError, described
 FLOATS = ("f32", "f64")
 INTEGERS = ("i32", "i64")
 TYPES = (*FLOATS, *INTEGERS, "bool")
-"""Types that nodes compute in."""
+"""Types of a node's value, in which it computes."""
 STORED = {
     "f16": "f32",
     "bf16": "f32",
@@ -54,11 +54,11 @@ STORED = {
     "i64": "i64",
     "bool": "bool",
 }
-"""Dtypes of arrays, each with the type that its numbers are computed in."""
+"""Compute type of each array dtype (short names): 16-bit floats compute in f32."""
 LEVELS = ("all", "row", "element")
 KINDS = {"element": "element", "column": "element", "row": "row", "scalar": "all"}
-"""Kinds of inputs (a number for each element, for each column of all rows, for each row, or one for
-all), each with its level."""
+"""Level of each kind of input. "element" has one value per element, "column" one per column (shared
+by all rows), "row" one per row, and "scalar" one for all."""
 REDUCERS = ("sum", "prod", "max", "min")
 
 _ANY, _NUMBER, _BITS = TYPES, (*FLOATS, *INTEGERS), (*INTEGERS, "bool")
@@ -84,21 +84,21 @@ PRIMITIVES: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "shl": (2, INTEGERS),
     "shr": (2, INTEGERS),
 }
-"""Operations whose operands and result have one type: the number of operands, and the types that
-they may have."""
+"""Operations whose operands and result have the same type: the number of operands, and the types
+allowed."""
 
 _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 
 
 class Node:
-    """One operation, or a leaf. Equal nodes are one object (hash consing).
+    """A node of a formula: one operation, or a leaf. Equal nodes are one object (hash consing).
 
     ``op``: a key of PRIMITIVES, a comparison ("eq", "ne", "lt", "le", "gt", "ge"), "select"
-    (condition, then, else), "convert", "round_to" (f32 to what a 16-bit dtype has; ``data`` names
-    it), "bits" (of a float, as an integer), "float" (of bits), "call" (``data``: a
-    :class:`Function`), "reduce" (``data``: one of REDUCERS); of leaves "input" (``data``: an
-    :class:`Input`), "const" (``data``: its value), "index" (which element of its row it is, i64),
-    "length" (how many a row has, i64).
+    (condition, then, else), "convert", "round_to" (rounds f32 to the 16-bit dtype ``data``, kept
+    as f32), "bits" (bit cast of a float to an integer), "float" (the reverse), "call" (``data``: a
+    :class:`Function`), "reduce" (``data``: one of REDUCERS). Leaves: "input" (``data``: an
+    :class:`Input`), "const" (``data``: its value), "index" (the element's index in its row, i64),
+    "length" (the row's number of elements, i64).
     """
 
     __slots__ = ("__weakref__", "args", "data", "level", "op", "type")
@@ -110,7 +110,7 @@ class Node:
     level: str
 
     def __new__(cls, op: str, args: tuple[Node, ...], type: str, data: Any = None) -> Node:
-        identity = (op, *map(id, args), type, _text(data))  # by id: nodes compare to nodes
+        identity = (op, *map(id, args), type, _data_text(data))  # by id: nodes compare to nodes
         found = _interned.get(identity)
         if found is None:
             found = object.__new__(cls)
@@ -120,7 +120,7 @@ class Node:
         return found
 
     def __repr__(self) -> str:
-        return f"<{self.type} {self.op} {_text(self.data)}>"
+        return f"<{self.type} {self.op} {_data_text(self.data)}>"
 
     # -- arithmetic: Python numbers take the other operand's type ----------------------------
     def __add__(self, other: Any) -> Node:
@@ -215,18 +215,18 @@ class Node:
             "&, |, ~ in place of and, or, not"
         )
 
-    def _no_number(self) -> Any:
+    def _refuse_conversion(self) -> Any:
         raise FormulaError(
             "a formula's value is no number yet: call functions of ptxgen.functions, not of math "
             "or NumPy"
         )
 
-    __float__ = __int__ = __index__ = __len__ = __iter__ = _no_number
+    __float__ = __int__ = __index__ = __len__ = __iter__ = _refuse_conversion
     __array__: Any = None  # NumPy's operators leave it alone
     __array_ufunc__ = None
 
     def reduce(self, how: str) -> Node:
-        """The ``how`` (one of REDUCERS) of this over the elements of each row."""
+        """Returns the node's reduction over each row; ``how`` is one of REDUCERS."""
         if how not in REDUCERS:
             raise FormulaError(f"reduce takes {', '.join(REDUCERS)}; got {how!r}")
         if self.type == "bool":
@@ -235,11 +235,12 @@ class Node:
 
 
 OPERATORS: dict[str, Callable[[Any, Any], Node]] = {}
-"""Operators that are formulas themselves: :mod:`ptxgen.numerics.functions` enters ``**``."""
+"""Implementations of Python operators on nodes that need other modules, by symbol;
+:mod:`ptxgen.numerics.functions` adds ``**``."""
 
 
-def _text(data: Any) -> str:
-    """Text of ``data`` that tells -0.0 from 0.0 and is the same in every process."""
+def _data_text(data: Any) -> str:
+    """Returns a text of a node's ``data``: exact for floats, and the same in every process."""
     if isinstance(data, float):
         return data.hex() if data == data else "nan"
     return str(data)
@@ -259,7 +260,7 @@ def _level(op: str, args: tuple[Node, ...], data: Any) -> str:
 class Input:
     """An array or a scalar that a formula reads.
 
-    ``dtype``: a key of STORED; ``kind``: what it has a number for, one of KINDS.
+    ``dtype``: a key of STORED; ``kind``: a key of KINDS, such as "element" (a value per element).
     """
 
     name: str
@@ -272,14 +273,13 @@ class Input:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A formula with a name, which a kernel calls, of operands of one type.
+    """A named formula of operands of one type, which kernels compile to a device function.
 
-    ``body`` is called with nodes. ``slope`` gives the derivatives by each operand, as nodes, from
-    the operands and the result; None where there is none. ``rare``: where a ``select`` rarely
-    chooses the result, a kernel computes it only there (a branch, in place of both and a choice).
-    ``bounds`` gives two nodes, far cheaper together than the result, between which it lies for all
-    operands, with the same sign of a zero: where both are rounded to one number of few bits, so is
-    the result.
+    ``body``: builds the result from nodes. ``slope``: builds the derivatives by each operand from
+    the operands and the result; None if there is no derivative. ``rare``: whether the result is a
+    rarely selected operand of ``select``; kernels then branch, and compute it only if selected.
+    ``bounds``: builds two bounds of the result, in either order, much cheaper than the result and
+    with the same sign of zero; where both round to the same 16-bit value, so does the result.
     """
 
     name: str
@@ -305,7 +305,7 @@ class Function:
         return Node("call", args, args[0].type, self)
 
     def formula(self, type: str) -> tuple[tuple[Node, ...], Node]:
-        """The parameters, all of ``type``, and the result."""
+        """Returns the function's parameters, as input nodes of ``type``, and its result node."""
         found = _bodies.get((self, type))
         if found is None:
             names = (f"x{i}" for i in range(self.arity))
@@ -316,11 +316,11 @@ class Function:
 
 
 def _size(nodes: Iterable[Node]) -> int:
-    return sum(_within(n.data, n.type) if n.op == "call" else 1 for n in nodes)
+    return sum(_body_size(n.data, n.type) if n.op == "call" else 1 for n in nodes)
 
 
 @cache
-def _within(function: Function, type: str) -> int:
+def _body_size(function: Function, type: str) -> int:
     return _size(ordered([function.formula(type)[1]]))
 
 
@@ -329,7 +329,9 @@ _bodies: dict[tuple[Function, str], tuple[tuple[Node, ...], Node]] = {}
 
 # -- making nodes -----------------------------------------------------------------------------
 def const(value: float | int | bool, type: str) -> Node:
-    """A constant. Floats are rounded to the type, once. FormulaError for what it cannot hold."""
+    """Returns a constant node. Floats are rounded once to ``type``; raises FormulaError for a value
+    that ``type`` cannot hold.
+    """
     if type in FLOATS:
         try:
             value = float(value)
@@ -339,7 +341,7 @@ def const(value: float | int | bool, type: str) -> Node:
             value = _f32(value)
     elif type == "bool" or isinstance(value, bool):
         if type != "bool" or not isinstance(value, bool):
-            raise FormulaError(f"a {_kind(value)} is no {type}")
+            raise FormulaError(f"a {_type_name(value)} is no {type}")
     else:
         bound = 1 << (31 if type == "i32" else 63)
         if not isinstance(value, int) or not -bound <= value < bound:
@@ -355,12 +357,15 @@ def _f32(value: float) -> float:
 
 
 def unify(what: str, operands: Iterable[Any]) -> tuple[Node, ...]:
-    """``operands`` as nodes of one type; Python numbers take that of the others."""
+    """Returns ``operands`` as nodes of one type; Python numbers become constants of that type.
+
+    ``what``: the operation, for FormulaError if no operand is a node or types differ.
+    """
     given = tuple(operands)
     nodes = [x for x in given if isinstance(x, Node)]
     for x in given:
         if not isinstance(x, Node | bool | int | float):
-            raise FormulaError(f"{what} takes values of a formula and numbers; got {_kind(x)}")
+            raise FormulaError(f"{what} takes values of a formula and numbers; got {_type_name(x)}")
     if not nodes:
         raise FormulaError(f"{what} takes at least one value of the formula; got only numbers")
     types = dict.fromkeys(x.type for x in nodes)
@@ -372,12 +377,12 @@ def unify(what: str, operands: Iterable[Any]) -> tuple[Node, ...]:
     return tuple(x if isinstance(x, Node) else const(x, type) for x in given)
 
 
-def _kind(x: Any) -> str:
+def _type_name(x: Any) -> str:
     return type(x).__name__
 
 
 def primitive(op: str, *operands: Any) -> Node:
-    """The primitive ``op`` of operands."""
+    """Applies ``op``, a key of PRIMITIVES, to ``operands``; returns a node."""
     args = unify(op, operands)
     arity, types = PRIMITIVES[op]
     if len(args) != arity or args[0].type not in types:
@@ -388,7 +393,7 @@ def primitive(op: str, *operands: Any) -> Node:
 
 
 def compare(op: str, a: Any, b: Any) -> Node:
-    """A comparison, a bool."""
+    """Compares ``a`` and ``b`` by ``op`` ("eq", "lt", ...); returns a bool node."""
     args = unify(op, (a, b))
     if args[0].type == "bool" and op not in ("eq", "ne"):
         raise FormulaError(f"{op} takes numbers; got bool")
@@ -401,7 +406,7 @@ def fma(a: Any, b: Any, c: Any) -> Node:
 
 
 def where(condition: Any, a: Any, b: Any) -> Node:
-    """``a`` where ``condition`` holds, else ``b``. Both are computed."""
+    """Selects ``a`` where ``condition`` holds, else ``b``. Both are computed."""
     if not isinstance(condition, Node) or condition.type != "bool":
         raise FormulaError(f"where takes a condition of type bool; got {condition!r}")
     if not isinstance(a, Node) and not isinstance(b, Node):
@@ -410,10 +415,7 @@ def where(condition: Any, a: Any, b: Any) -> Node:
 
 
 def cast(x: Node, dtype: str) -> Node:
-    """``x`` converted to ``dtype``, a key of STORED.
-
-    To 16 bits means: to f32, and rounded to what those have.
-    """
+    """Converts ``x`` to ``dtype``, a key of STORED; to 16 bits as f32 that is rounded to them."""
     if dtype not in STORED:
         raise FormulaError(f"cast takes {', '.join(STORED)}; got {dtype!r}")
     type = STORED[dtype]
@@ -424,31 +426,33 @@ def cast(x: Node, dtype: str) -> Node:
 
 
 def bits(x: Node) -> Node:
-    """The bits of a float, as an integer of its size."""
+    """Bit-casts a float node to an integer of its size."""
     if x.type not in FLOATS:
         raise FormulaError(f"bits takes {' or '.join(FLOATS)}; got {x.type}")
     return Node("bits", (x,), "i" + x.type[1:])
 
 
 def from_bits(x: Node) -> Node:
-    """The float of these bits."""
+    """Bit-casts an integer node to a float of its size."""
     if x.type not in INTEGERS:
         raise FormulaError(f"from_bits takes {' or '.join(INTEGERS)}; got {x.type}")
     return Node("float", (x,), "f" + x.type[1:])
 
 
 def index() -> Node:
-    """The index of an element in its row, from 0, i64."""
+    """Node of an element's index in its row, from 0, i64."""
     return Node("index", (), "i64")
 
 
 def length() -> Node:
-    """The number of elements of a row, i64."""
+    """Node of the number of elements of a row, i64."""
     return Node("length", (), "i64")
 
 
 def read(name: str, dtype: str, kind: str = "element") -> Node:
-    """The input ``name``: an element of an array, or a scalar. Raises DtypeError."""
+    """Node that reads input ``name`` of ``dtype``, a key of STORED (DtypeError for others), in its
+    compute type. ``kind``: a key of KINDS.
+    """
     if dtype not in STORED:
         raise DtypeError(f"{name} has dtype {dtype}; takes {', '.join(STORED)}")
     return Node("input", (), STORED[dtype], Input(name, dtype, kind))
@@ -457,10 +461,10 @@ def read(name: str, dtype: str, kind: str = "element") -> Node:
 # -- formulas ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Output:
-    """A result: its name, the dtype it is written in, and its value.
+    """A result of a formula: its name, the dtype it is stored in, and the node of its value.
 
-    ``down``: the result is the sum of the elements' values down all rows, a number for each column,
-    in the order of contract ``rows/1``.
+    ``down``: whether the result is the sum of the values down all rows, one per column, in the
+    order of contract ``rows/1``.
     """
 
     name: str
@@ -476,7 +480,7 @@ class Output:
 
     @property
     def level(self) -> str:
-        """Level of the result, which has a number for each "row", "element" or "column"."""
+        """Level of the result, which has one value per "row", "element" or "column"."""
         if self.down:
             return "column"
         return "row" if self.node.level == "row" else "element"
@@ -484,36 +488,36 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """All that a kernel computes: its results, as graphs that end in inputs.
+    """The computation of a kernel: its results, each a graph of nodes down to inputs.
 
-    Formulas with the same text are equal, whatever Python functions made them.
+    Formulas with the same text are equal, whichever Python functions built them.
     """
 
     outputs: tuple[Output, ...]
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """All nodes, each behind those it needs, in an order that depends on the formula alone."""
+        """All nodes of the formula, in a deterministic topological order, operands first."""
         return tuple(ordered(o.node for o in self.outputs))
 
     @cached_property
     def size(self) -> int:
-        """Operations in its kernel; each call of a named function counts its whole body."""
+        """Number of operations of the formula; each call of a function counts its whole body."""
         return _size(self.nodes)
 
     @cached_property
     def work(self) -> int:
-        """Operations for each element of a row, without those that run once a row."""
+        """Number of operations per element of a row, without those that run once per row."""
         return _size(n for n in self.nodes if n.op == "reduce" or n.level not in ("all", "row"))
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
-        """Arrays and scalars that are read, in the order of first need."""
+        """Arrays and scalars that the formula reads, in the order of their first use."""
         return tuple(n.data for n in self.nodes if n.op == "input")
 
     @cached_property
     def functions(self) -> tuple[tuple[Function, str], ...]:
-        """Functions called, directly or not, with their types, each behind those that it calls."""
+        """Functions that the formula calls, directly or not, each with its type, callees first."""
         found: dict[tuple[Function, str], None] = {}
 
         def visit(nodes: Iterable[Node]) -> None:
@@ -527,7 +531,7 @@ class Formula:
 
     @cached_property
     def text(self) -> str:
-        """The formula as text, a line a node, with the functions that it calls."""
+        """The formula as text: one line per node, and the functions that it calls."""
         lines = []
         for function, type in self.functions:
             lines += [f"{function}({type}):", *_lines([function.formula(type)[1]])]
@@ -556,13 +560,15 @@ def _lines(roots: Iterable[Node]) -> Iterator[str]:
     names: dict[Node, str] = {}
     for i, node in enumerate(ordered(roots)):
         names[node] = f"v{i}"
-        data = "" if node.data is None else f" {_text(node.data)}"
+        data = "" if node.data is None else f" {_data_text(node.data)}"
         args = "".join(f" {names[a]}" for a in node.args)
         yield f"v{i} = {node.type} {node.op}{data}{args}"
 
 
 def ordered(roots: Iterable[Node], known: Container[Node] = ()) -> list[Node]:
-    """The nodes under ``roots``, each behind its operands; those ``known`` and below left out."""
+    """Returns the nodes under ``roots`` in topological order, operands first; nodes in ``known``,
+    and those reached only through them, are left out.
+    """
     found: dict[Node, None] = {}
     for root in roots:
         stack = [(root, False)]
@@ -579,7 +585,7 @@ def ordered(roots: Iterable[Node], known: Container[Node] = ()) -> list[Node]:
 
 
 def substituted(roots: Iterable[Node], given: Mapping[Node, Node]) -> list[Node]:
-    """``roots`` with each node of ``given`` below them replaced by its value there."""
+    """Rebuilds ``roots``, with each node that is a key of ``given`` replaced by its value."""
     several = tuple(roots)
     found = dict(given)
     for node in ordered(several, found):
@@ -589,24 +595,24 @@ def substituted(roots: Iterable[Node], given: Mapping[Node, Node]) -> list[Node]
 
 
 def trace(function: Callable[..., Any], arguments: Mapping[str, Node]) -> tuple[Node, ...]:
-    """The results of ``function`` called with ``arguments``.
+    """Calls ``function`` with nodes by parameter name, and returns its result nodes.
 
-    FormulaError names the line of the function that cannot be traced.
+    Raises FormulaError, which quotes the line of ``function`` that cannot be traced.
     """
     try:
         result = function(**arguments)
     except FormulaError as error:
-        raise FormulaError(f"{error}{_place(function)}") from error
+        raise FormulaError(f"{error}{_failing_line(function)}") from error
     except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise FormulaError(
-            f"{_name(function)} cannot be traced: {error}{_place(function)}"
+            f"{_name(function)} cannot be traced: {error}{_failing_line(function)}"
         ) from error
     results = result if isinstance(result, tuple) else (result,)
     for each in results:
         if not isinstance(each, Node):
             raise FormulaError(
-                f"{_name(function)} returns {_kind(each)}; a formula returns values computed of "
-                "its arguments, one or a tuple"
+                f"{_name(function)} returns {_type_name(each)}; a formula returns values computed "
+                "of its arguments, one or a tuple"
             )
     return results
 
@@ -615,8 +621,8 @@ def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", str(function))
 
 
-def _place(function: Callable[..., Any]) -> str:
-    """Text of the line of ``function`` that raised the exception being handled."""
+def _failing_line(function: Callable[..., Any]) -> str:
+    """Returns, as text, the line of ``function`` that raised the exception being handled."""
     code, trace = getattr(function, "__code__", None), sys.exc_info()[2]
     line = 0
     while trace is not None:

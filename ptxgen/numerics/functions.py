@@ -1,9 +1,9 @@
-"""Functions of formulas: each a sequence of IEEE operations, with its largest error.
+"""Functions of formulas (exp, log, sin, gelu, ...): each a fixed sequence of IEEE operations.
 
-A function is a formula of primitives, so that kernels and oracle compute the same sequence. The
-functions of f32 have their largest errors over all f32 arguments in
-``docs/reference/functions.md``, in ulp of the exact result (of 2**-149 where that is subnormal);
-those errors are measured, not estimated.
+A function is a formula of primitives, so that kernels and oracle compute the same sequence.
+``docs/reference/functions.md`` lists the largest errors of the f32 functions over all f32
+arguments, in ulp of the exact result (in units of 2**-149 where that is subnormal). They are
+measured, not estimated.
 
 Special values are those of IEEE 754 and C: a NaN gives a NaN (except ``pow(1, NaN)`` and
 ``pow(NaN, 0)``, which are 1), odd functions keep the sign of a zero, arguments and results may be
@@ -38,12 +38,12 @@ _INF = float("inf")
 _BOTH = ("f32", "f64")
 
 
-def _of(x: Node) -> Constants:
+def _constants(x: Node) -> Constants:
     return CONSTANTS[x.type]
 
 
 def _sign(x: Node) -> Node:
-    """The bits of -0.0 where the sign of ``x`` is set, else of +0.0."""
+    """Returns the sign bit of ``x`` as an integer: the bits of -0.0 or of +0.0."""
     return bits(x) & _sign_bit(x)
 
 
@@ -57,13 +57,15 @@ def _function(
     rare: bool = False,
     bounds: Callable[..., tuple[Node, Node]] | None = None,
 ) -> Callable[[Callable[..., Node]], Function]:
-    """Makes a :class:`Function` of a formula, with its name and documentation."""
+    """Returns a decorator that turns a Python function, which builds a formula, into a
+    :class:`Function` with these fields.
+    """
 
-    def made(body: Callable[..., Node]) -> Function:
+    def decorate(body: Callable[..., Node]) -> Function:
         arity = body.__code__.co_argcount
         return Function(body.__name__.strip("_"), body, arity, slope, types, rare, bounds)
 
-    return made
+    return decorate
 
 
 # -- primitives by name -----------------------------------------------------------------------
@@ -73,7 +75,7 @@ def absolute(x: Node) -> Node:
 
 
 def negative(x: Node) -> Node:
-    """The negative ``-x``."""
+    """The negated value ``-x``."""
     return primitive("neg", x)
 
 
@@ -93,27 +95,27 @@ def ceil(x: Node) -> Node:
 
 
 def trunc(x: Node) -> Node:
-    """``x`` without its fraction."""
+    """Rounds ``x`` to an integer towards zero."""
     return primitive("trunc", x)
 
 
 def nearest(x: Node) -> Node:
-    """The integer nearest to ``x``, of two the even one."""
+    """Rounds ``x`` to the nearest integer, ties to even."""
     return primitive("round", x)
 
 
 def maximum(a: Any, b: Any) -> Node:
-    """The larger; a NaN if either is one, and +0.0 above -0.0."""
+    """The larger of ``a`` and ``b``; NaN if either is, and +0.0 above -0.0."""
     return primitive("max", a, b)
 
 
 def minimum(a: Any, b: Any) -> Node:
-    """The smaller; a NaN if either is one, and -0.0 below +0.0."""
+    """The smaller of ``a`` and ``b``; NaN if either is, and -0.0 below +0.0."""
     return primitive("min", a, b)
 
 
 def clamp(x: Node, low: Any, high: Any) -> Node:
-    """``min(max(x, low), high)``."""
+    """Clamps ``x`` to ``[low, high]``: ``min(max(x, low), high)``."""
     return minimum(maximum(x, low), high)
 
 
@@ -133,34 +135,34 @@ def isfinite(x: Node) -> Node:
 
 
 def sign(x: Node) -> Node:
-    """1 above zero, -1 below; a zero and a NaN stay what they are."""
+    """The sign of ``x``: 1, -1, or ``x`` itself where it is a zero or a NaN."""
     return where(x > 0, 1, where(x < 0, -1, x))
 
 
 # -- pieces -----------------------------------------------------------------------------------
 def _horner(x: Node, coefficients: Sequence[float]) -> Node:
-    """The polynomial with these ascending coefficients."""
+    """Evaluates a polynomial in ``x`` by Horner's rule with fma; coefficients ascend."""
     result: Node = fma(x, coefficients[-1], coefficients[-2])
     for coefficient in reversed(coefficients[:-2]):
         result = fma(result, x, coefficient)
     return result
 
 
-def _signed(magnitude: Node, x: Node) -> Node:
-    """``magnitude``, whose own sign is not seen, with the sign of ``x``."""
+def _copysign(magnitude: Node, x: Node) -> Node:
+    """Returns ``|magnitude|`` with the sign of ``x``."""
     return from_bits((bits(magnitude) & ~_sign_bit(x)) | _sign(x))
 
 
-def _turned(value: Node, x: Node) -> Node:
-    """``value`` with its sign turned where that of ``x`` is set."""
+def _xor_sign(value: Node, x: Node) -> Node:
+    """Negates ``value`` where the sign bit of ``x`` is set."""
     return from_bits(bits(value) ^ _sign(x))
 
 
 def _reciprocal(x: Node) -> Node:
-    """``1 / x`` to 0.6 ulp for 2**-124 <= |x| <= 2**124, without the branch that division has.
+    """Approximates ``1 / x`` to 0.6 ulp for 2**-124 <= |x| <= 2**124, without division's branch.
 
-    A difference of bit patterns gives 4 bits of the result, a Newton step 9, and a step of third
-    order all of them. (In f64 it is the quotient.)
+    A difference of bit patterns gives 4 correct bits, a Newton step 9, and a third-order step all.
+    In f64 it is the exact division.
     """
     if x.type == "f64":
         return 1 / x
@@ -170,8 +172,10 @@ def _reciprocal(x: Node) -> Node:
     return fma(guess, fma(error, error, error), guess)
 
 
-def _divided(x: Node) -> Node:
-    """``1 / x`` rounded once, x as :func:`_reciprocal` takes it: one more Newton step."""
+def _rounded_reciprocal(x: Node) -> Node:
+    """``1 / x``, correctly rounded for 2**-124 <= |x| <= 2**124: :func:`_reciprocal` and one more
+    Newton step.
+    """
     if x.type == "f64":
         return 1 / x
     guess = _reciprocal(x)
@@ -179,7 +183,7 @@ def _divided(x: Node) -> Node:
 
 
 def _quotient(a: Node, b: Node) -> Node:
-    """``a / b`` to 0.51 ulp, b as :func:`_reciprocal` takes it."""
+    """Approximates ``a / b`` to 0.51 ulp for 2**-124 <= |b| <= 2**124; in f64 divides exactly."""
     if b.type == "f64":
         return a / b
     inverse = _reciprocal(b)
@@ -189,61 +193,66 @@ def _quotient(a: Node, b: Node) -> Node:
 
 RECIPROCAL_BITS = 0x7EF50000
 RECIPROCAL_TWO = _hex("0x1.004p+1")
-"""Replaces 2 in the first Newton step. With it the last rounding is correct for every mantissa (the
-tests try them all); with 2 the largest mantissa fails."""
+"""Constant in place of 2 in the first Newton step of :func:`_reciprocal`. With it ``1 / x`` rounds
+correctly for every mantissa (tested); with 2 the largest mantissa fails."""
 
 
-def _reduced(x: Node, bias: int) -> tuple[Node, Node, Node]:
-    """``x = n * ln 2 + r``: r, n, and an integer whose low bits are those of ``n + bias``.
+def _reduce_by_ln2(x: Node, bias: int) -> tuple[Node, Node, Node]:
+    """Reduces ``x = n * ln 2 + r``; returns r, n, and an integer whose low bits are ``n + bias``.
 
-    n is rounded by adding a number so large that its last place is 1.
+    n is rounded by adding a constant so large that its unit in the last place is 1.
     """
-    c = _of(x)
+    c = _constants(x)
     rounded = fma(x, c.log2_e[0], c.rounder + bias)
     n = rounded - (c.rounder + bias)
     return fma(n, -c.ln2[1], fma(n, -c.ln2[0], x)), n, bits(rounded)
 
 
 def _exp_parts(x: Node, bias: int) -> tuple[Node, Node]:
-    """``exp(x) = p * 2**n``: p, and an integer whose low bits are those of ``n + bias``."""
-    r, _, n = _reduced(x, bias)
-    return fma(fma(_horner(r, _of(x).exp), r, 1), r, 1), n
+    """Splits ``exp(x) = p * 2**n``; returns p, and an integer whose low bits are ``n + bias``."""
+    r, _, n = _reduce_by_ln2(x, bias)
+    return fma(fma(_horner(r, _constants(x).exp), r, 1), r, 1), n
 
 
 def _scaled(p: Node, n: Node) -> Node:
-    """``p * 2**n`` with one rounding, from the low bits of ``n + 2 * bias``. It multiplies by two
-    factors of about ``2**(n / 2)``, since ``2**n`` may be subnormal or too large.
+    """Returns ``p * 2**k`` with one rounding, also where ``2**k`` is not a normal number:
+    multiplies by two factors of about ``2**(k / 2)``.
+
+    ``n``: an integer whose low bits are ``k + 2 * bias``.
     """
-    places = _of(p).places
+    places = _constants(p).mantissa_bits
     first = (n >> 1) << places
     return p * from_bits(first) * from_bits((n << places) - first)
 
 
 def _low_factors(n: Node, c: Constants) -> tuple[Node, float]:
-    """Two factors that make ``2**n``, n <= 0, from the low bits of ``n + bias + room``."""
-    return from_bits(n << c.places), 2.0**-c.room
+    """Returns two normal numbers whose product is ``2**k``, k <= 0, which may be subnormal.
+
+    ``n``: an integer whose low bits are ``k + bias + exponent_shift``; ``c``: the type's constants.
+    """
+    return from_bits(n << c.mantissa_bits), 2.0**-c.exponent_shift
 
 
 def _exp_low(x: Node) -> Node:
     """``exp(x)`` for x <= 0."""
-    c = _of(x)
-    p, n = _exp_parts(maximum(x, c.exp_range[0]), c.bias + c.room)
+    c = _constants(x)
+    p, n = _exp_parts(maximum(x, c.exp_range[0]), c.bias + c.exponent_shift)
     first, second = _low_factors(n, c)
     return p * first * second
 
 
 def _exp_normal(x: Node) -> Node:
-    """``exp(x)`` for -87 <= x <= 88: no factor and no result is subnormal."""
-    c = _of(x)
+    """``exp(x)`` for -87 <= x <= 88 (f32), where neither ``2**n`` nor the result is subnormal."""
+    c = _constants(x)
     p, n = _exp_parts(x, c.bias)
-    return p * from_bits(n << c.places)
+    return p * from_bits(n << c.mantissa_bits)
 
 
 # -- exponentials and logarithms --------------------------------------------------------------
 @_function(lambda x, y: (y,), _BOTH)
 def exp(x: Node) -> Node:
     """``e ** x``: ``2**n * (1 + r + r**2 * EXP(r))``, n the integer nearest to ``x / ln 2``."""
-    c = _of(x)
+    c = _constants(x)
     return _scaled(*_exp_parts(clamp(x, *c.exp_range), 2 * c.bias))
 
 
@@ -255,11 +264,11 @@ EXP2: tuple[float, ...] = (
     _hex("0x1.5f0a66p-10"),
     _hex("0x1.3f906cp-13"),
 )
-"""Ascending coefficients of ``(2**r - 1) / r``, |r| <= 0.5; 2**r to 2**-28.1."""
+"""Ascending coefficients of ``(2**r - 1) / r``, |r| <= 0.5; relative error of 2**r 2**-28.1."""
 
 
 def _exp2_scaled(x: Node) -> Node:
-    """``2**x`` for -151 <= x <= 129."""
+    """``2**x`` for -151 <= x <= 129, f32."""
     rounded = x + (F32.rounder + 2 * F32.bias)
     r = x - (rounded - (F32.rounder + 2 * F32.bias))
     return _scaled(fma(_horner(r, EXP2), r, 1), bits(rounded))
@@ -273,47 +282,53 @@ def exp2(x: Node) -> Node:
 
 @_function(lambda x, y: (y + 1,), _BOTH)
 def expm1(x: Node) -> Node:
-    """``exp(x) - 1``: ``2**n * (r + r**2 * EXP(r)) + (2**n - 1)``."""
-    c = _of(x)
-    r, n, low = _reduced(clamp(x, c.no_less, c.exp_range[1]), c.bias - 1)
+    """``exp(x) - 1``: ``2**n * (r + r**2 * EXP(r)) + (2**n - 1)``, ``x = n * ln 2 + r``."""
+    c = _constants(x)
+    r, n, low = _reduce_by_ln2(clamp(x, c.expm1_least, c.exp_range[1]), c.bias - 1)
     series = fma(_horner(r, c.exp) * r, r, r)
-    half = from_bits(low << c.places)  # 2**(n - 1), since the largest 2**n is too large
+    half = from_bits(low << c.mantissa_bits)  # 2**(n - 1), since the largest 2**n is too large
     return where(n == 0, where(x == 0, x, series), fma(series, half, half - 0.5) * 2)
 
 
 def _log_special(x: Node, result: Node) -> Node:
-    """``result`` for positive finite x; else the inf or NaN that C's ``log`` gives."""
+    """Returns ``result`` for positive finite ``x``, else the inf or NaN of C's ``log(x)``."""
     special = where(x > 0, x, where(x == 0, const(-_INF, x.type), math.nan))
     return where((x > 0) & (x < _INF), result, special)
 
 
 def _is_plain(x: Node) -> Node:
     """Whether x is positive, finite and normal."""
-    return (x >= 2.0 ** (1 - _of(x).bias)) & (x < _INF)
+    return (x >= 2.0 ** (1 - _constants(x).bias)) & (x < _INF)
 
 
 def _log_parts(x: Node, lowest: int) -> tuple[Node, Node]:
-    """t and n of a plain ``x = 2**n * (1 + t)``. ``lowest``: the bits of the least 1 + t."""
-    places = _of(x).places
+    """Splits a positive normal ``x = 2**n * (1 + t)``; returns t and n.
+
+    ``lowest``: the bits of the least ``1 + t``.
+    """
+    places = _constants(x).mantissa_bits
     n = (bits(x) - lowest) >> places
     return from_bits(bits(x) - (n << places)) - 1, cast(n, x.type)
 
 
-def _log_rare(x: Node, lowest: int, joined: Callable[[Node, Node], Node]) -> Node:
-    """The logarithm of any x. ``joined`` makes it from t and n (:func:`_log_parts`)."""
-    places = _of(x).places + 1
+def _log_rare(x: Node, lowest: int, combine: Callable[[Node, Node], Node]) -> Node:
+    """Returns the logarithm of any ``x``, also if subnormal, zero, negative, infinite or NaN.
+
+    ``combine``: builds the logarithm from t and n of :func:`_log_parts`; ``lowest``: as there.
+    """
+    places = _constants(x).mantissa_bits + 1
     tiny = x < 1
     t, n = _log_parts(where(tiny, x * 2.0**places, x), lowest)
-    return _log_special(x, joined(t, n - where(tiny, const(float(places), x.type), 0)))
+    return _log_special(x, combine(t, n - where(tiny, const(float(places), x.type), 0)))
 
 
 ATANH: tuple[float, ...] = tuple(2 / (2 * i + 3) for i in range(11))
-"""Ascending coefficients of ``(2 atanh(s) / s - 2) / s**2`` in ``s**2``, its Taylor series."""
+"""Ascending coefficients of ``(2 atanh(s) / s - 2) / s**2`` in ``s**2``: the Taylor series."""
 
 
-def _log_joined(t: Node, n: Node) -> Node:
-    """``log(1 + t) + n * log(2)``."""
-    high, low = _of(t).ln2
+def _log_from_parts(t: Node, n: Node) -> Node:
+    """Logarithm of ``2**n * (1 + t)``: ``log(1 + t) + n * log(2)``."""
+    high, low = _constants(t).ln2
     if t.type == "f32":
         tail = _horner(t, LOG) * t * t
         return fma(n, high, t + fma(n, low, tail))
@@ -332,14 +347,14 @@ def log(x: Node) -> Node:
 
 
 def log_normal(x: Node) -> Node:
-    """The logarithm of a positive, finite and normal number."""
-    return _log_joined(*_log_parts(x, _of(x).mantissas))
+    """The natural logarithm of a positive, finite and normal ``x``."""
+    return _log_from_parts(*_log_parts(x, _constants(x).log_split_bits))
 
 
 @_function(None, _BOTH, rare=True)
 def log_rare(x: Node) -> Node:
-    """The logarithm of subnormal numbers; inf and NaN for arguments that have none."""
-    return _log_rare(x, _of(x).mantissas, _log_joined)
+    """The natural logarithm of ``x``, also if subnormal, zero, negative, infinite or NaN."""
+    return _log_rare(x, _constants(x).log_split_bits, _log_from_parts)
 
 
 LOG2: tuple[float, ...] = (
@@ -354,37 +369,37 @@ LOG2: tuple[float, ...] = (
     _hex("-0x1.baabaap-4"),
 )
 """Ascending coefficients of ``(log2(1 + t) - t / ln 2) / t**2``, 1 + t from ``sqrt(1/2)`` to
-``sqrt(2)``; log2 to 2**-27.6."""
+``sqrt(2)``; relative error of log2 2**-27.6."""
 LOG2_SPLIT_BITS = 0x3F3504F3
-"""The bits of ``sqrt(1/2)``: n + log2(1 + t) is then never smaller than its second term."""
+"""Bits of ``sqrt(1/2)``, the least ``1 + t`` in log2; so n + log2(1 + t) never cancels."""
 
 
 @_function(lambda x, y: (1 / (x * math.log(2)),))
 def log2(x: Node) -> Node:
     """The logarithm to base 2: ``n + t / ln 2 + t**2 * LOG2(t)``, ``x = 2**n * (1 + t)``."""
-    found = _log2_joined(*_log_parts(x, LOG2_SPLIT_BITS))
+    found = _log2_from_parts(*_log_parts(x, LOG2_SPLIT_BITS))
     return where(_is_plain(x), found, log2_rare(x))
 
 
-def _log2_joined(t: Node, n: Node) -> Node:
+def _log2_from_parts(t: Node, n: Node) -> Node:
     high, low = F32.log2_e
     return n + fma(t, high, fma(t, low, _horner(t, LOG2) * t * t))
 
 
 @_function(None, rare=True)
 def log2_rare(x: Node) -> Node:
-    """Base-2 logarithm of subnormal numbers; inf and NaN for arguments that have none."""
-    return _log_rare(x, LOG2_SPLIT_BITS, _log2_joined)
+    """The base-2 logarithm of ``x``, also if subnormal, zero, negative, infinite or NaN."""
+    return _log_rare(x, LOG2_SPLIT_BITS, _log2_from_parts)
 
 
 @_function(lambda x, y: (1 / (1 + x),), _BOTH)
 def log1p(x: Node) -> Node:
-    """``log(1 + x)``, as :data:`log` with ``t = x / 2**n + (1 / 2**n - 1)``."""
-    c, sum = _of(x), 1 + x
-    n = (bits(sum) - c.mantissas) >> c.places
-    scale = from_bits((c.bias + 2 - n) << c.places) * 0.25  # 2**-n, which may be subnormal
+    """``log(1 + x)`` as ``log(1 + t) + n * ln 2``, ``t = x / 2**n + (1 / 2**n - 1)``."""
+    c, sum = _constants(x), 1 + x
+    n = (bits(sum) - c.log_split_bits) >> c.mantissa_bits
+    scale = from_bits((c.bias + 2 - n) << c.mantissa_bits) * 0.25  # 2**-n, which may be subnormal
     t = fma(x, scale, scale - 1)  # (1 + x) / 2**n - 1, without rounding 1 + x
-    return where(x == 0, x, _log_special(sum, _log_joined(t, cast(n, x.type))))
+    return where(x == 0, x, _log_special(sum, _log_from_parts(t, cast(n, x.type))))
 
 
 LOG1P: tuple[float, ...] = (
@@ -399,7 +414,8 @@ LOG1P: tuple[float, ...] = (
     _hex("-0x1.b4cf12p-7"),
     _hex("0x1.07e0fcp-9"),
 )
-"""Ascending coefficients of ``(log(1 + e) - e) / e**2``, 0 <= e <= 1; log to 2**-29.9."""
+"""Ascending coefficients of ``(log(1 + e) - e) / e**2``, 0 <= e <= 1; relative error of log
+2**-29.9."""
 
 
 def _softplus_slope(x: Node, y: Node) -> tuple[Node, ...]:
@@ -418,7 +434,7 @@ def softplus(x: Node) -> Node:
 # -- powers -----------------------------------------------------------------------------------
 @_function(lambda x, y: (-0.5 * (y / x),), types=_BOTH)
 def rsqrt(x: Node) -> Node:
-    """``1 / sqrt(x)``, two roundings."""
+    """The reciprocal square root ``1 / sqrt(x)``, with two roundings."""
     return 1 / sqrt(x)
 
 
@@ -438,7 +454,8 @@ POW_LOG: tuple[float, ...] = (
     _hex("0x1.6d3cf49906070p-4"),
     _hex("-0x1.01bb593a9e12dp-5"),
 )
-"""Ascending coefficients of ``log2(1 + t) / t``, -0.25 <= t < 0.5, in f64; to 2**-38.2."""
+"""Ascending coefficients of ``log2(1 + t) / t``, -0.25 <= t < 0.5, in f64; relative error
+2**-38.2."""
 
 
 def _pow_slope(x: Node, y: Node, z: Node) -> tuple[Node, ...]:
@@ -449,7 +466,7 @@ def _pow_slope(x: Node, y: Node, z: Node) -> tuple[Node, ...]:
 
 @_function(_pow_slope)
 def pow_(x: Node, y: Node) -> Node:
-    """``2 ** (y * log2(x))``, product and logarithm in f64; special values are those of C."""
+    """``x ** y`` as ``2 ** (y * log2(x))``, log2 and product in f64; special values as in C."""
     size = absolute(x)
     wide = cast(size, "f64")  # never subnormal
     n = (cast(bits(wide) >> 32, "i32") - 0x3FE80000) >> 20
@@ -480,13 +497,13 @@ POWERS: Mapping[float, Callable[[Node], Node]] = {
     3: lambda x: x * x * x,
     4: lambda x: (x * x) * (x * x),
 }
-"""Exponents whose powers are short formulas of multiplications, divisions and roots."""
+"""Short formulas of ``x ** y`` for constant exponents y: products, quotients and roots."""
 
 
 def power(x: Any, y: Any) -> Node:
-    """``x ** y``; for the numbers -2, -1, -0.5, 0.5, 1, 2, 3 and 4 as y by these operations:
-    ``1 / (x * x)``, ``1 / x``, ``rsqrt(x)``, ``sqrt(x)``, ``x``, ``x * x``, ``x * x * x``,
-    ``(x * x) * (x * x)``. Else f32 alone is taken.
+    """``x ** y``. A Python number y of -2, -1, -0.5, 0.5, 1, 2, 3 or 4 gives ``1 / (x * x)``,
+    ``1 / x``, ``rsqrt(x)``, ``sqrt(x)``, ``x``, ``x * x``, ``x * x * x``, ``(x * x) * (x * x)``;
+    any other y gives :data:`pow_`, which takes f32 only.
     """
     if isinstance(x, Node) and isinstance(y, int | float) and y in POWERS:
         return POWERS[y](x)
@@ -499,20 +516,20 @@ OPERATORS["**"] = power
 # -- sigmoid and its kin ----------------------------------------------------------------------
 @_function(lambda x, y: (y * (1 - y),), _BOTH)
 def sigmoid(x: Node) -> Node:
-    """``1 / (1 + exp(-x))``, of ``e = exp(-|x|)``: ``1 / (1 + e)`` or ``e / (1 + e)``."""
+    """``1 / (1 + exp(-x))``: with ``e = exp(-|x|)``, ``1 / (1 + e)`` or (x < 0) ``e / (1 + e)``."""
     e = _exp_low(-absolute(x))
     return where(x < 0, e, 1) * _reciprocal(1 + e)
 
 
 @_function(lambda x, y: (1 - y * y,), _BOTH)
 def tanh(x: Node) -> Node:
-    """``-e / (2 + e)`` with the sign of x, ``e = expm1(-2 |x|)``."""
-    c = _of(x)
-    r, _, low = _reduced(-2 * minimum(absolute(x), 20), c.bias)
+    """The hyperbolic tangent: ``-e / (2 + e)`` with the sign of x, ``e = expm1(-2 |x|)``."""
+    c = _constants(x)
+    r, _, low = _reduce_by_ln2(-2 * minimum(absolute(x), 20), c.bias)
     series = fma(_horner(r, c.exp) * r, r, r)
-    power = from_bits(low << c.places)
+    power = from_bits(low << c.mantissa_bits)
     e = fma(series, power, power - 1)
-    return _signed(_quotient(e, 2 + e), x)
+    return _copysign(_quotient(e, 2 + e), x)
 
 
 ERF: tuple[float, ...] = (
@@ -524,7 +541,8 @@ ERF: tuple[float, ...] = (
     _hex("-0x1.a4f424p-11"),
     _hex("0x1.4bee6cp-14"),
 )
-"""Ascending coefficients of ``erf(x) / x - 1`` in ``x**2``, |x| < 1; to 2**-29.4."""
+"""Ascending coefficients of ``erf(x) / x - 1`` in ``x**2``, |x| < 1; relative error of erf
+2**-29.4."""
 ERFC: tuple[float, ...] = (
     _hex("-0x1.67c3d4p-12"),
     _hex("-0x1.208896p+0"),
@@ -534,19 +552,19 @@ ERFC: tuple[float, ...] = (
     _hex("-0x1.826580p-9"),
     _hex("0x1.87026cp-13"),
 )
-"""Ascending coefficients of ``log(erfc(x))``, 1 <= x < 3.95; erf to 2**-29.8."""
+"""Ascending coefficients of ``log(erfc(x))``, 1 <= x < 3.95; absolute error of erf 2**-29.8."""
 
 
 ERF_TAYLOR: tuple[float, ...] = (
     _hex("0x1.06eba8214db69p-3"),
     *((-1) ** i * 2 / math.sqrt(math.pi) / math.factorial(i) / (2 * i + 1) for i in range(1, 13)),
 )
-"""Ascending coefficients of ``erf(x) / x - 1`` in ``x**2``, the Taylor series."""
+"""Ascending coefficients of ``erf(x) / x - 1`` in ``x**2``, f64: the Taylor series."""
 
 
 def _erf_wide(y: Node) -> Node:
     small = fma(_horner(y * y, ERF_TAYLOR), y, y)
-    c = _of(y)
+    c = _constants(y)
     z = minimum(y, 6) * math.sqrt(2)  # erf(y) = 1 - 2 P(-z)
     u = z / (z + c.tail_shift) - 0.5
     tail = _exp_normal(-0.5 * (z * z)) * 2 / (z + c.tail_shift) * _horner(u, c.tail)
@@ -556,14 +574,15 @@ def _erf_wide(y: Node) -> Node:
 @_function(lambda x, y: (exp(-(x * x)) * (2 / math.sqrt(math.pi)),), _BOTH)
 def erf(x: Node) -> Node:
     """The error function: ``1 - exp(ERFC(|x|))`` with the sign of x; ``x + x * ERF(x**2)`` where
-    |x| < 1. In f64 ``1 - 2 P(-|x| sqrt(2))``, as :data:`gelu` has it, or the Taylor series.
+    |x| < 1. In f64 ``1 - 2 P(-|x| sqrt(2))``, P the normal distribution function, or the Taylor
+    series where |x| < 0.5.
     """
     y = absolute(x)
     if x.type == "f64":
-        return _signed(_erf_wide(y), x)
+        return _copysign(_erf_wide(y), x)
     small = fma(_horner(y * y, ERF), y, y)
     large = 1 - _exp_normal(_horner(minimum(y, 3.9375), ERFC))
-    return _signed(where(y < 1, small, large), x)
+    return _copysign(where(y < 1, small, large), x)
 
 
 # -- trigonometry -----------------------------------------------------------------------------
@@ -572,17 +591,18 @@ SIN: tuple[float, ...] = (
     _hex("0x1.11077cp-7"),
     _hex("-0x1.9955cep-13"),
 )
-"""Ascending coefficients of ``(sin(r) / r - 1) / r**2`` in ``r**2``, |r| <= pi/4; to 2**-27.9."""
+"""Ascending coefficients of ``(sin(r) / r - 1) / r**2`` in ``r**2``, |r| <= pi/4; relative error of
+sin 2**-27.9."""
 COS: tuple[float, ...] = (
     _hex("0x1.55554ap-5"),
     _hex("-0x1.6c0c2cp-10"),
     _hex("0x1.99e9f0p-16"),
 )
-"""Ascending coefficients of ``(cos(r) - 1 + r**2 / 2) / r**4`` in ``r**2``, |r| <= pi/4; to
-2**-33.0."""
+"""Ascending coefficients of ``(cos(r) - 1 + r**2 / 2) / r**4`` in ``r**2``, |r| <= pi/4; relative
+error of cos 2**-33.0."""
 TWO_OVER_PI = _hex("0x1.45f306p-1")
 HALF_PI = (_hex("0x1.921fb6p+0"), _hex("-0x1.777a5cp-25"), _hex("-0x1.ee59dap-50"))
-"""pi/2 as a sum."""
+"""High, middle and low part of pi/2, which is their sum."""
 TWO_OVER_PI_WORDS = (
     0x00517CC1,
     0xB727220A,
@@ -592,39 +612,42 @@ TWO_OVER_PI_WORDS = (
     0xCC9E21C8,
     0x20FF28B1,
 )
-"""The first 224 bits behind the binary point of ``2/pi / 512``."""
+"""The first 224 bits of the fraction ``2/pi / 512``, in 32-bit words, most significant first."""
 
 
-def _window(first: int) -> int:
-    """64 bits of TWO_OVER_PI_WORDS, from word ``first`` on, as an i64."""
+def _two_over_pi_bits(first: int) -> int:
+    """Returns words ``first`` and ``first + 1`` of TWO_OVER_PI_WORDS as a signed 64-bit integer."""
     value = TWO_OVER_PI_WORDS[first] << 32 | TWO_OVER_PI_WORDS[first + 1]
     return value - (value >> 63 << 64)
 
 
-_NEAR = 65536.0
-"""Bound of x below which taking off n * pi/2, as a sum of three f32 numbers, keeps all bits."""
+_SMALL_ANGLE = 65536.0
+"""Bound of x below which ``x - n * pi/2`` with pi/2 as the sum of three f32 keeps all bits."""
 
 
-def _near(x: Node) -> tuple[Node, Node]:
-    """``x = n * pi/2 + r`` for 0 <= x < _NEAR: r in [-pi/4, pi/4], and an integer n modulo 4."""
+def _reduce_small_angle(x: Node) -> tuple[Node, Node]:
+    """Reduces ``x = n * pi/2 + r``, 0 <= x < _SMALL_ANGLE; returns r in [-pi/4, pi/4] and an
+    integer whose low two bits are those of n.
+    """
     rounded = fma(x, TWO_OVER_PI, F32.rounder)
     n = rounded - F32.rounder
     r = fma(n, -HALF_PI[2], fma(n, -HALF_PI[1], fma(n, -HALF_PI[0], x)))
     return r, bits(rounded)
 
 
-def _far(x: Node) -> tuple[Node, Node]:
-    """``x = n * pi/2 + r`` for _NEAR <= x: r, and n modulo 4, by Payne and Hanek's method.
+def _reduce_large_angle(x: Node) -> tuple[Node, Node]:
+    """Reduces ``x = n * pi/2 + r``, x >= _SMALL_ANGLE, by Payne and Hanek's method; returns r and
+    an integer whose low two bits are those of n.
 
-    ``x = m * 2**e``, m an integer of 24 bits. Modulo 4 ``x * 2/pi`` depends on a window of the bits
-    of 2/pi, of which 96 are multiplied by m.
+    ``x = m * 2**e``, where m is an integer of 24 bits. Modulo 4, ``x * 2/pi`` depends on a window
+    of the bits of 2/pi only; m is multiplied by 96 bits.
     """
     word = bits(x) >> 23
     shift = cast(word - (127 + 16), "i64")  # of the window: 0 to 111
-    first, second = (const(_window(i), "i64") for i in (3, 5))
+    first, second = (const(_two_over_pi_bits(i), "i64") for i in (3, 5))
     for i in (2, 1, 0):
-        first = where(shift < 32 * (i + 1), _window(i), first)
-        second = where(shift < 32 * (i + 1), _window(i + 2), second)
+        first = where(shift < 32 * (i + 1), _two_over_pi_bits(i), first)
+        second = where(shift < 32 * (i + 1), _two_over_pi_bits(i + 2), second)
     shift = shift & 31
     high = (first << shift) | (((second >> 1) & ((1 << 63) - 1)) >> (63 - shift))
     low = ((second << shift) >> 32) & 0xFFFFFFFF
@@ -641,7 +664,7 @@ def _sine_and_cosine(r: Node) -> tuple[Node, Node]:
 
 
 def _sine(r: Node, n: Node) -> Node:
-    """The sine of ``r + n * pi/2``."""
+    """The sine of ``r + n * pi/2``, for |r| <= pi/4 and an integer n."""
     value = where((n & 1) == 0, *_sine_and_cosine(r))
     return from_bits(bits(value) ^ ((n & 2) << 30))
 
@@ -658,20 +681,20 @@ def _tangent(r: Node, n: Node) -> Node:
 
 @_function(None, rare=True)
 def sin_far(x: Node) -> Node:
-    """The sine of x from _NEAR on."""
-    return _sine(*_far(x))
+    """The sine of ``x`` for x >= _SMALL_ANGLE (65536)."""
+    return _sine(*_reduce_large_angle(x))
 
 
 @_function(None, rare=True)
 def cos_far(x: Node) -> Node:
-    """The cosine of x from _NEAR on."""
-    return _cosine(*_far(x))
+    """The cosine of ``x`` for x >= _SMALL_ANGLE (65536)."""
+    return _cosine(*_reduce_large_angle(x))
 
 
 @_function(None, rare=True)
 def tan_far(x: Node) -> Node:
-    """The tangent of x from _NEAR on."""
-    return _tangent(*_far(x))
+    """The tangent of ``x`` for x >= _SMALL_ANGLE (65536)."""
+    return _tangent(*_reduce_large_angle(x))
 
 
 def _sin_slope(x: Node, y: Node) -> tuple[Node, ...]:
@@ -680,25 +703,25 @@ def _sin_slope(x: Node, y: Node) -> tuple[Node, ...]:
 
 @_function(_sin_slope)
 def sin(x: Node) -> Node:
-    """The sine of an angle in radians: of r, what is left of |x| beside multiples of pi/2,
-    ``r + r**3 * SIN(r**2)`` or ``1 - r**2 / 2 + r**4 * COS(r**2)``.
+    """The sine of an angle in radians: with ``|x| = n * pi/2 + r``, by the parity of n either
+    ``r + r**3 * SIN(r**2)`` or ``1 - r**2 / 2 + r**4 * COS(r**2)``, and a sign.
     """
     y = absolute(x)
-    return _turned(where(y < _NEAR, _sine(*_near(y)), sin_far(y)), x)
+    return _xor_sign(where(y < _SMALL_ANGLE, _sine(*_reduce_small_angle(y)), sin_far(y)), x)
 
 
 @_function(lambda x, y: (-sin(x),))
 def cos(x: Node) -> Node:
-    """The cosine of an angle in radians, as :data:`sin`."""
+    """The cosine of an angle in radians, by the reduction and polynomials of :data:`sin`."""
     y = absolute(x)
-    return where(y < _NEAR, _cosine(*_near(y)), cos_far(y))
+    return where(y < _SMALL_ANGLE, _cosine(*_reduce_small_angle(y)), cos_far(y))
 
 
 @_function(lambda x, y: (fma(y, y, 1),))
 def tan(x: Node) -> Node:
     """The tangent of an angle in radians, the quotient of the polynomials of :data:`sin`."""
     y = absolute(x)
-    return _turned(where(y < _NEAR, _tangent(*_near(y)), tan_far(y)), x)
+    return _xor_sign(where(y < _SMALL_ANGLE, _tangent(*_reduce_small_angle(y)), tan_far(y)), x)
 
 
 ATAN: tuple[float, ...] = (
@@ -712,32 +735,35 @@ ATAN: tuple[float, ...] = (
     _hex("0x1.65eddep-7"),
     _hex("-0x1.d66908p-10"),
 )
-"""Ascending coefficients of ``(atan(x) / x - 1) / x**2`` in ``x**2``, 0 <= x <= 1; to 2**-28.4."""
+"""Ascending coefficients of ``(atan(x) / x - 1) / x**2`` in ``x**2``, 0 <= x <= 1; relative error
+of atan 2**-28.4."""
 
 
 @_function(lambda x, y: (1 / fma(x, x, 1),))
 def atan(x: Node) -> Node:
-    """The arc tangent: with the sign of x ``z + z**3 * ATAN(z**2)`` of ``z = |x|``; above 1
-    ``pi/2`` less that of ``1 / |x|``.
+    """The arc tangent: for z = |x| <= 1 ``z + z**3 * ATAN(z**2)``; above 1 ``pi/2`` minus this for
+    ``z = 1 / |x|``; with the sign of x.
     """
     y = absolute(x)
     steep = y > 1
     z = where(steep, _reciprocal(minimum(y, 2.0**100)), y)
     square = z * z
     angle = fma(_horner(square, ATAN) * square, z, z)
-    return _signed(where(steep, HALF_PI[0] - (angle - HALF_PI[1]), angle), x)
+    return _copysign(where(steep, HALF_PI[0] - (angle - HALF_PI[1]), angle), x)
 
 
 # -- the epilogue activations, with the bits that epilogues give ------------------------------
 @_function(lambda x, y: (where(x <= 0, const(0.0, x.type), 1),), types=_BOTH)
 def relu(x: Node) -> Node:
-    """``max(x, 0)``; a NaN stays, and -0.0 becomes +0.0."""
+    """``max(x, 0)``: a NaN gives a NaN, and -0.0 gives +0.0."""
     return maximum(x, 0)
 
 
-def _gate(name: str, x: Node) -> Node:
-    """An epilogue's activation, to the bit, in fewer steps (:mod:`ptxgen.numerics.activation`)."""
-    c = _of(x)
+def _activation(name: str, x: Node) -> Node:
+    """Returns ``gelu``, ``gelu_tanh`` or ``silu`` of ``x``, with the bits of the GEMM epilogues
+    (:mod:`ptxgen.numerics.activation`) in fewer operations.
+    """
+    c = _constants(x)
     y = minimum(absolute(x), c.limit[name])
 
     # argument + low is the exponent of e, to about 46 bits.
@@ -759,7 +785,7 @@ def _gate(name: str, x: Node) -> Node:
         low = fma(-y, slope_low, fma(-y, slope, -argument))
 
     # e = back * (power + power_low); back is a power of 2, whose product is exact until the result.
-    bias = c.rounder + c.bias + c.room
+    bias = c.rounder + c.bias + c.exponent_shift
     rounded = fma(argument, c.log2_e[0], bias)
     n = rounded - bias
     tail = n * -c.ln2[1] if low is None else fma(n, -c.ln2[1], low)
@@ -777,7 +803,7 @@ def _gate(name: str, x: Node) -> Node:
     else:
         denominator = fma(power, back, 1)
         denominator_low = fma(power, back, 1 - denominator)
-    reciprocal = _divided(denominator)
+    reciprocal = _rounded_reciprocal(denominator)
     correction = fma(-reciprocal, denominator_low, fma(-reciprocal, denominator, 1))
     if name == "gelu":
         u = fma(y * reciprocal, correction, fma(y, reciprocal, -0.5))
@@ -822,35 +848,40 @@ EXP2_SHORT: tuple[float, ...] = (
     _hex("0x1.3cec1ap-7"),
     _hex("0x1.5ac9b2p-10"),
 )
-"""Ascending coefficients of ``(2**r - 1) / r``, |r| <= 0.5, fewer than EXP2; 2**r to 2**-23.2."""
-DOUBT, LEAST = 2.0**-20, 2.0**-36
-"""Distance of a gate's bounds from their middle: ``DOUBT`` times the probability, plus ``LEAST``.
-With them the bounds hold for every f32: the tests try them all."""
+"""Ascending coefficients of ``(2**r - 1) / r``, |r| <= 0.5, one fewer than EXP2; relative error of
+2**r 2**-23.2."""
+RELATIVE_MARGIN, ABSOLUTE_MARGIN = 2.0**-20, 2.0**-36
+"""Margins of the bounds ``x * (p - d)`` and ``x * (p + d)`` of an activation ``x * P(x)``: p is an
+approximation of P(x), ``d = RELATIVE_MARGIN * p + ABSOLUTE_MARGIN``. Tested for every f32."""
 
 
-def _gate_bounds(
+def _activation_bounds(
     x: Node,
     least: float,
     most: float,
     slope: Callable[[Node], Node | float],
-    besides: float = LEAST,
+    absolute_margin: float = ABSOLUTE_MARGIN,
 ) -> tuple[Node, Node]:
-    """Bounds of ``x / (1 + 2**(x * slope(x)))``, the lower one and the upper one.
+    """Returns two bounds, in either order, of the activation ``x / (1 + 2**(x * slope(x)))``.
 
-    Where the power is above ``1 / besides`` the bounds have different signs, so its value does not
-    matter below ``least``, where it is ``8 / besides``. Above ``most`` it is too small to matter.
+    ``slope``: builds the factor of the exponent. The power is evaluated at x clamped to
+    [``least``, ``most``]. Where it exceeds ``1 / absolute_margin`` (see :data:`ABSOLUTE_MARGIN`)
+    the bounds differ in sign, whatever its value, and at ``least`` it is 8 times that. Above
+    ``most`` it is negligible.
     """
     y = clamp(x, least, most)
     by = slope(y)
     rounded = fma(y, by, F32.rounder + F32.bias)
     r = fma(y, by, -(rounded - (F32.rounder + F32.bias)))
-    power = from_bits(bits(rounded) << F32.places)
+    power = from_bits(bits(rounded) << F32.mantissa_bits)
     probability = _reciprocal(fma(fma(_horner(r, EXP2_SHORT), r, 1), power, 1))
-    return x * fma(probability, 1 - DOUBT, -besides), x * fma(probability, 1 + DOUBT, besides)
+    return x * fma(probability, 1 - RELATIVE_MARGIN, -absolute_margin), x * fma(
+        probability, 1 + RELATIVE_MARGIN, absolute_margin
+    )
 
 
 def _silu_bounds(x: Node) -> tuple[Node, Node]:
-    return _gate_bounds(x, -27.5, 80, lambda _: -math.log2(math.e))
+    return _activation_bounds(x, -27.5, 80, lambda _: -math.log2(math.e))
 
 
 GELU_ODDS: tuple[float, ...] = (
@@ -865,35 +896,35 @@ GELU_ODDS: tuple[float, ...] = (
     _hex("0x1.90532cp-36"),
     _hex("-0x1.f2e020p-43"),
 )
-"""Ascending coefficients of ``log2(P(-x) / P(x)) / x`` in ``x**2``, P the normal probability,
-|x| < 6.25: P(x) to 2**-21.3 of itself and 2**-29.3."""
+"""Ascending coefficients of ``log2(P(-x) / P(x)) / x`` in ``x**2``, |x| < 6.25, P the normal
+distribution function; P(x) has an error below ``2**-21.3 P(x) + 2**-29.3``."""
 
 
 def _gelu_bounds(x: Node) -> tuple[Node, Node]:
-    return _gate_bounds(x, -6.25, 6.25, lambda y: _horner(y * y, GELU_ODDS), 2.0**-28)
+    return _activation_bounds(x, -6.25, 6.25, lambda y: _horner(y * y, GELU_ODDS), 2.0**-28)
 
 
 def _gelu_tanh_bounds(x: Node) -> tuple[Node, Node]:
     k = -2 * math.sqrt(2 / math.pi) * math.log2(math.e)
-    return _gate_bounds(x, -6.25, 8, lambda y: fma(y * y, k * 0.044715, k))
+    return _activation_bounds(x, -6.25, 8, lambda y: fma(y * y, k * 0.044715, k))
 
 
 @_function(_silu_slope, _BOTH, bounds=_silu_bounds)
 def silu(x: Node) -> Node:
-    """``x * sigmoid(x)``."""
-    return _gate("silu", x)
+    """The SiLU (swish) activation, ``x * sigmoid(x)``."""
+    return _activation("silu", x)
 
 
 @_function(_gelu_slope, _BOTH, bounds=_gelu_bounds)
 def gelu(x: Node) -> Node:
-    """``x * (1 + erf(x / sqrt(2))) / 2``."""
-    return _gate("gelu", x)
+    """The GELU activation, ``x * (1 + erf(x / sqrt(2))) / 2``."""
+    return _activation("gelu", x)
 
 
 @_function(_gelu_tanh_slope, _BOTH, bounds=_gelu_tanh_bounds)
 def gelu_tanh(x: Node) -> Node:
-    """``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``."""
-    return _gate("gelu_tanh", x)
+    """The GELU activation by tanh: ``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``."""
+    return _activation("gelu_tanh", x)
 
 
 FUNCTIONS: Mapping[str, Function] = {
@@ -903,4 +934,4 @@ FUNCTIONS: Mapping[str, Function] = {
         *(sin, cos, tan, atan, relu, silu, gelu, gelu_tanh),
     )
 }
-"""The functions of formulas by name."""
+"""Elementary functions and activations of formulas, by name."""

@@ -2,16 +2,16 @@
 
 The ``scatter`` contract, version 1
 -----------------------------------
-The contributions to a row are those whose index is the row's, in ascending order of position. Each
-column of them is a row of contract ``rows/1`` (:mod:`ptxgen.numerics.reduction_order`) and is added
-in its order, in f32 (f64 of f64; integers wrap); what was there before, if anything, is added to
-that sum last (``old + sum``). It is rounded once. So a row's bits depend on its contributions
-alone, neither on what goes to other rows nor on how many there are.
+The contributions to row r of the result are the source rows whose index is r, in ascending order of
+position. Each of their columns is added in the order of contract ``rows/1``
+(:mod:`ptxgen.numerics.reduction_order`), in f32 (f64 for float64; integers wrap). The old value of
+the result, if there is one, is added last (``old + sum``), and the total is rounded once. So a
+row's bits depend on its contributions alone, not on contributions to other rows.
 
-Where every element has its own index (``scatter_add``), an element of the result is such a row, of
-one column.
+Where every element has its own index (``scatter_add``), each element of the result counts as a row
+of one column.
 
-An index that is none of a row contributes nothing, and reading one gives zeros.
+An index out of range contributes nothing; a gather of it gives zeros.
 """
 
 from __future__ import annotations

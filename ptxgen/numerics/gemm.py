@@ -1,4 +1,4 @@
-"""The signatures of the products: arguments, results and shapes."""
+"""Signatures of the matrix products: arguments, results and shapes."""
 
 from __future__ import annotations
 

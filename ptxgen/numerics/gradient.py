@@ -1,15 +1,15 @@
-"""Gradients of formulas, which are formulas: reverse accumulation over the graph.
+"""Gradients of formulas, as formulas: reverse-mode differentiation of the graph.
 
-Of a value ``y`` whose gradient is ``d``, an operand's gradient is ``d`` times the derivative by it.
-Those of a value that is used several times are added, in the order opposite to that of the formula,
-so that each has one rounding order. Levels follow (:mod:`ptxgen.numerics.formula`): what a row's
-number gives to each element is added up over the row, and a row's sum gives its gradient to each
-element.
+If a value ``y`` has the gradient ``d``, an operand gets ``d`` times the derivative of y by it. The
+gradients of a value that is used more than once are added in reverse order of its uses, so the
+order of roundings is fixed. Levels follow (:mod:`ptxgen.numerics.formula`): the gradient of a
+row's value that elements use is summed over the row; the gradient of a row's sum is broadcast to
+its elements.
 
-Where a function is not smooth, these are the derivatives: of ``abs`` at 0: 0; of ``max`` and
-``min`` of equals: a half of each; of a row's largest or smallest: an equal part of each of them; of
-rounding to an integer 0, of rounding to 16 bits 1, of choosing by ``where`` that of what is chosen.
-Integers, bools and bits have none.
+Derivatives where a function is not smooth: ``abs`` at 0: 0; ``max`` and ``min`` of equal operands:
+a half for each; a row's maximum or minimum: an equal share for each element that attains it;
+rounding to an integer: 0; rounding to 16 bits: 1; ``where``: that of the selected operand.
+Integers, bools and bit casts have none.
 """
 
 from __future__ import annotations
@@ -19,16 +19,27 @@ from collections.abc import Sequence
 from ptxgen.errors import GradError
 from ptxgen.numerics.formula import FLOATS, LEVELS, Node, const, ordered, where
 
-_FLAT = ("floor", "ceil", "trunc", "round", "bits", "float", "index", "length", "const", "input")
+_WITHOUT_GRADIENT = (
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "bits",
+    "float",
+    "index",
+    "length",
+    "const",
+    "input",
+)
 """Operations that pass no gradient to operands, or have no operands."""
 
 
 def gradients(
     results: Sequence[Node], seeds: Sequence[Node], wanted: Sequence[Node]
 ) -> list[Node | None]:
-    """The gradients of ``wanted`` from those of ``results``; None where there is none.
+    """Returns the gradients by the nodes ``wanted``; None where the results do not depend on one.
 
-    Raises GradError for a function whose derivative is not known.
+    ``seeds``: the gradients by ``results``. Raises GradError for a function without a derivative.
     """
     needed = set(wanted)
     for node in ordered(results):
@@ -47,16 +58,18 @@ def gradients(
         add(result, seed)
     for node in reversed(ordered(results)):
         if node in found and node.args:
-            for argument, gradient in zip(node.args, _shares(node, found[node]), strict=True):
+            for argument, gradient in zip(
+                node.args, _operand_gradients(node, found[node]), strict=True
+            ):
                 if gradient is not None:
                     add(argument, gradient)
     return [found.get(node) for node in wanted]
 
 
-def _shares(y: Node, d: Node) -> Sequence[Node | None]:
-    """Returns the gradients that ``y``, whose own gradient is ``d``, passes to its operands."""
+def _operand_gradients(y: Node, d: Node) -> Sequence[Node | None]:
+    """Returns the gradient by each operand of ``y``, or None, from ``d``, the gradient by y."""
     op, args = y.op, y.args
-    if op in _FLAT or y.type not in FLOATS:
+    if op in _WITHOUT_GRADIENT or y.type not in FLOATS:
         return (None,) * len(args)
     a = args[0]
     b = args[-1]
@@ -88,14 +101,16 @@ def _shares(y: Node, d: Node) -> Sequence[Node | None]:
     if op == "round_to":
         return (d,)
     if op == "call":
-        return _called(y, d)
+        return _call_gradients(y, d)
     if op == "reduce":
-        return (_reduced(y, d),)
+        return (_reduction_gradient(y, d),)
     raise GradError(f"{op} of a formula has no derivative")
 
 
-def _called(y: Node, d: Node) -> Sequence[Node | None]:
-    """Returns the gradients that the call of a function passes to its operands."""
+def _call_gradients(y: Node, d: Node) -> Sequence[Node | None]:
+    """Returns the gradient by each operand of ``y``, a call of a function, from ``d``, the gradient
+    by y. Raises GradError for a function without a derivative.
+    """
     function = y.data
     if function.slope is None:
         raise GradError(
@@ -104,8 +119,10 @@ def _called(y: Node, d: Node) -> Sequence[Node | None]:
     return [d * slope for slope in function.slope(*y.args, y)]
 
 
-def _reduced(y: Node, d: Node) -> Node:
-    """Returns the gradient that a reduction passes to each element of its row."""
+def _reduction_gradient(y: Node, d: Node) -> Node:
+    """Returns the gradient by each element of the row that ``y`` reduces, from ``d``, the gradient
+    by y.
+    """
     x, how = y.args[0], y.data
     if how == "sum":
         return d

@@ -1,12 +1,12 @@
-"""Products of groups: rows that are sorted by group, each times its group's matrix.
+"""Grouped matrix products: rows sorted by group, each multiplied by its group's matrix.
 
-Contracts are those of the products (:mod:`ptxgen.numerics.contract`). A row of
-``grouped_linear`` has the bits that ``linear`` gives it with its group's weight and bias; the sum
-of a group of ``grouped_linear_wgrad`` those of ``linear_wgrad`` of its rows with ``chain=True``.
+The contracts are those of dense products (:mod:`ptxgen.numerics.contract`). A row of
+``grouped_linear`` has the bits of ``linear`` with its group's weight and bias; a group of
+``grouped_linear_wgrad`` has those of ``linear_wgrad`` on the group's rows with ``chain=True``.
 
-``offsets`` says where groups end, ascending. A kernel takes an offset below 0 for 0, one beyond the
-rows for their number, and one below those before it for the largest of these. Rows behind the last
-offset belong to no group: their results are zeros.
+``offsets[g]`` is the end of group g's rows. Kernels clamp offsets to between 0 and the number of
+rows, and replace an offset that is below an earlier one by the largest of these. Rows after the
+last offset belong to no group: their results are zeros.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from ptxgen.numerics.signature import Signature
 
 GROUPS_MAX = 1024
-"""The largest number of groups."""
+"""Largest number of groups of a grouped product."""
 
 GROUPED_LINEAR = Signature(
     "grouped_linear",

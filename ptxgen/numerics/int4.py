@@ -5,20 +5,20 @@ The ``int4`` contract, version 1
 --------------------------------
 For one output with the operand vectors ``a`` and ``b`` of length K, all s4 or all u4:
 
-1. ``acc`` is the sum of ``a[k] * b[k]``, exact in int32: K is at most ``ELEMENTS[dtype].k_max``,
-   and so the order of the additions is of no account. There is no plan.
-2. In f32, each step rounded once, to nearest even, and each only if asked for but for the first
-   two: ``v = float(acc)``; ``v * alpha``; ``v + beta * float(c)``, the product rounded, then the
-   sum; ``v + float(bias[n])``; the activation.
-3. The result is v, rounded to an integer (half to even) and brought between the least and the
-   largest element; NaN gives 0. Or it is ``acc`` (int32), or v (float32), if that is asked for.
+1. ``acc`` is the sum of ``a[k] * b[k]``, exact in int32 in any order, as K is at most
+   ``ELEMENTS[dtype].k_max``. There is no plan.
+2. In f32, each step rounded once, to nearest even: ``v = float(acc)``; ``v * alpha``. Then, each
+   only where given: ``v + beta * float(c)``, the product rounded, then the sum;
+   ``v + float(bias[n])``; the activation.
+3. The result is v, rounded to an integer (half to even) and clamped to the range of the elements;
+   NaN gives 0. ``out_dtype`` may select ``acc`` (int32) or v (float32) instead.
 
-Without C, beta is not used, whatever it is. K = 0 gives sums of 0.
+Without C, beta is ignored. K = 0 gives sums of 0.
 
 Packing
 -------
-A byte holds two elements, that of the even index in its low half, along the contiguous axis: K of A
-and of B in layout "rcr" (B is [N, K]), N of B in "rrr" ([K, N]), of C and of the result.
+A byte holds two elements, the one of even index in its low half, along the contiguous axis: K for A
+and for B in layout "rcr" (B is [N, K]); N for B in "rrr" ([K, N]), for C and for the result.
 """
 
 from __future__ import annotations
@@ -43,30 +43,31 @@ SUM_MAX = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Element:
-    """The range of an element's values, ``low`` to ``high``."""
+    """Value range of a 4-bit integer dtype, ``low`` to ``high``."""
 
     low: int
     high: int
 
     @property
     def product(self) -> int:
-        """The largest magnitude of a product."""
+        """Largest magnitude of a product of two elements."""
         return max(self.low**2, self.high**2)
 
     @property
     def k_max(self) -> int:
-        """The longest reduction, whose sum is an int32 whatever the elements are."""
+        """Largest K at which a sum of K products never overflows int32."""
         return SUM_MAX // self.product
 
 
 ELEMENTS = {"s4": Element(-8, 7), "u4": Element(0, 15)}
-"""Dtypes of elements, each with its range."""
+"""Value ranges of the 4-bit dtypes, by name."""
 LAYOUTS = ("rcr", "rrr")
 EPILOGUES = ("identity", "bias", "relu", "gelu", "silu")
-"""The first has no bias, the others have one; from the third on they are activations."""
+"""Epilogues of ``int4.gemm``. "identity" has no bias, the others have one; from the third on, they
+are activations."""
 BIASES = ("float32", "int32")
 WIDE = ("int32", "float32")
-"""Dtypes of results that are not packed: the sums, or the values before rounding."""
+"""Dtypes of unpacked results: the int32 sums, or the f32 values before rounding to 4 bits."""
 STAIRS = {
     "gelu": (
         "0x1.563802p-1 0x1.96ca92p+0 0x1.41ea86p+1 0x1.c01a9ap+1 0x1.200042p+2 "
@@ -79,23 +80,23 @@ STAIRS = {
         "0x1.50026p+3 0x1.7000f4p+3 0x1.900064p+3 0x1.b00026p+3 0x1.d00012p+3"
     ),
 }
-"""Activations as step functions: the least numbers, as C++ and Python write them, whose activations
-round to 1, 2, 3 .. 15. Numbers below the first give 0, and so does NaN. A search over the
-activations' formulas found them; a test repeats it."""
+"""Thresholds of activations as step functions to integers: the least f32 numbers, as hexadecimal
+literals, whose activations round to 1, 2, 3 .. 15. Smaller numbers and NaN give 0. A search over
+the activations' formulas found them; a test repeats it."""
 PACKED = "uint8"
-"""The dtype of memory that holds packed elements."""
+"""Dtype of arrays of packed elements, two a byte."""
 
 VARIANTS = tuple(
     (dtype, layout, epilogue, bias)
     for dtype, layout, epilogue in itertools.product(ELEMENTS, LAYOUTS, EPILOGUES)
     for bias in ((None,) if epilogue == "identity" else BIASES)
 )
-"""Variants of the product: dtype, layout, epilogue, and dtype of the bias."""
+"""Kernel variants of ``int4.gemm``: (dtype, layout, epilogue, bias dtype or None)."""
 
 DTYPE = Choice(*ELEMENTS)
 LAYOUT = Choice(*LAYOUTS)
 ACTIVATION = Choice(None, *(e for e in EPILOGUES if e != "bias"))
-"""Values that options of ``int4.gemm`` may have."""
+"""Option ``activation`` of ``int4.gemm``, with its allowed values."""
 
 GEMM = Signature(
     "int4_gemm",
@@ -112,7 +113,10 @@ GEMM = Signature(
 
 
 def epilogue(activation: str | None, bias: bool) -> str:
-    """Returns one of :data:`EPILOGUES`. Raises OptionError for a missing or superfluous bias."""
+    """Returns the epilogue of a call, one of :data:`EPILOGUES`; ``bias``: whether one is passed.
+
+    Raises OptionError if the activation needs a bias, or takes none.
+    """
     found = activation or ("bias" if bias else "identity")
     if bias != (found != "identity"):
         has = "takes none" if bias else "takes one: float32 or int32, of length N"
@@ -121,7 +125,7 @@ def epilogue(activation: str | None, bias: bool) -> str:
 
 
 def check_k(dtype: str, k: int) -> None:
-    """Raises ShapeError for a reduction whose sums may not be exact."""
+    """Raises ShapeError if sums of ``k`` products of ``dtype`` may overflow int32."""
     if k > ELEMENTS[dtype].k_max:
         raise ShapeError(
             f"K is {k}; of {dtype} takes at most {ELEMENTS[dtype].k_max}, so that every sum is an "
@@ -129,36 +133,37 @@ def check_k(dtype: str, k: int) -> None:
         )
 
 
-def result(dtype: str, asked: Any, out: str | None) -> str:
-    """The dtype of the result's memory, from ``out_dtype`` and the dtype of ``out``, if given.
+def result(dtype: str, out_dtype: Any, out: str | None) -> str:
+    """Returns the array dtype of the result: :data:`PACKED` or one of :data:`WIDE`.
 
-    Raises DtypeError for what is none of :data:`WIDE`, the elements' dtype or that of their memory.
+    ``dtype``: that of the elements; ``out_dtype``: the option; ``out``: dtype of the array to write
+    to, if there is one. Raises DtypeError for other dtypes.
     """
     accepted = (PACKED, *WIDE)
-    if asked is None:
+    if out_dtype is None:
         what, found = "out's dtype", PACKED if out is None else out
     else:
         what = "out_dtype"
-        same = isinstance(asked, str) and asked == dtype  # numpy.dtype("u4") is uint32
-        found = PACKED if same else name_of(asked, what, accepted)
+        same = isinstance(out_dtype, str) and out_dtype == dtype  # numpy.dtype("u4") is uint32
+        found = PACKED if same else name_of(out_dtype, what, accepted)
     if found not in accepted:
         raise DtypeError(f"{what} is {found!r}; takes {', '.join(map(repr, (dtype, *accepted)))}")
     return found
 
 
 def shape(m: int, n: int, dtype: str) -> tuple[int, int]:
-    """The shape of a result [m, n] whose memory is of ``dtype``."""
+    """Returns the array shape of a result [m, n]: [m, n // 2] if ``dtype`` is :data:`PACKED`."""
     return m, n if dtype in WIDE else n // 2
 
 
 def pack(x: Any) -> Any:
-    """Two integers of 4 bits a byte, along the last axis: ``x[2i] & 15 | x[2i + 1] << 4``."""
+    """Packs integers two a byte along the last axis: ``x[2i] & 15 | x[2i + 1] << 4``."""
     bits = sys.modules[_module(x)].asarray(x & 15, dtype=sys.modules[_module(x)].uint8)
     return bits[..., ::2] | bits[..., 1::2] << 4
 
 
 def unpack(x: Any, dtype: str) -> Any:
-    """The integers of bytes that hold two each, along the last axis."""
+    """Unpacks bytes to two integers each along the last axis, as int8 ("s4") or uint8 ("u4")."""
     xp = sys.modules[_module(x)]
     *outer, last = x.shape
     both = xp.stack((x & 15, x >> 4), -1).reshape(*outer, 2 * last)
@@ -166,5 +171,5 @@ def unpack(x: Any, dtype: str) -> Any:
 
 
 def _module(x: Any) -> str:
-    """The name of the module that ``x`` is an array of: who has an array has imported it."""
+    """Returns the name of the array library of ``x`` (numpy, torch), which is imported already."""
     return type(x).__module__.partition(".")[0]

@@ -1,14 +1,14 @@
-"""Pointwise operations: how a Python function of values, called with arrays, becomes a formula.
+"""Pointwise operations: the formula of a Python function, for array dtypes; encoding of scalars.
 
 The contract is ``pointwise/1`` (:data:`ptxgen.numerics.reduction_order.POINTWISE`): operands are
-brought to what is computed in exactly, every node of the formula is rounded once, every result once
-more.
+converted to their compute types, exactly; every node of the formula is rounded once, every result
+once more.
 
-The dtype of a result is, unless the caller names another that can hold it,
+Unless the caller names a dtype that can hold it, a result has
 
-- of a value that the function casts to 16 bits at its end, that dtype;
-- else the one dtype of all array operands that are computed with in the result's type;
-- else that type itself: f32 of operands of several 16-bit dtypes, and bool of a comparison.
+- the 16-bit dtype that the function casts it to last;
+- else the common dtype of the array operands whose compute type is the result's type;
+- else the result's type itself: f32 for operands of both 16-bit dtypes, bool for a comparison.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.formula import FLOATS, STORED, TYPES, Formula, Input, Node, Output, trace
 
 OPERANDS_MAX = 48
-"""Most arrays, scalars and results of one formula, so that the parameters of any kernel fit in
-the 4 KiB that CUDA gives them."""
+"""Largest number of arrays, scalars and results of one formula, so that the kernel arguments fit in
+CUDA's 4 KiB."""
 _WIDTH = ("bool", "i32", "i64", "f32", "f64")
 
 
 def scalar_type(dtypes: Sequence[str]) -> str:
-    """Type of Python numbers beside arrays of ``dtypes``: the widest type that those compute in,
-    floats wider than integers.
+    """Returns the type of Python scalars in a call with arrays of ``dtypes``: the widest of their
+    compute types; floats count as wider than integers.
     """
     return max((STORED[d] for d in dtypes), key=_WIDTH.index)
 
 
 def operand(position: int) -> str:
-    """The name in kernels of the argument at ``position``."""
+    """Name of the kernel argument of operand ``position``: ``"x0"``, ``"x1"``, ..."""
     return f"x{position}"
 
 
 def result(position: int) -> str:
-    """The name in kernels of the result at ``position``."""
+    """Name of the kernel argument of result ``position``: ``"y0"``, ``"y1"``, ..."""
     return f"y{position}"
 
 
@@ -51,10 +51,11 @@ def formula(
     dtypes: Sequence[str | None],
     wanted: Sequence[str | None] | str | None = None,
 ) -> Formula:
-    """The formula of ``function`` called with arrays of ``dtypes`` (None for Python numbers).
+    """Traces ``function`` to a formula for arrays of ``dtypes`` (None for a Python scalar).
 
-    ``wanted``: the dtype of each result, or of all, where the caller names it. Raises FormulaError
-    for a function that is none, or reads rows; DtypeError for a dtype that cannot hold a result.
+    ``parameters``: its parameter names; ``wanted``: the dtype of all results or of each, None for
+    the default. Raises FormulaError if the function cannot be traced or uses row operations,
+    DtypeError for a dtype that cannot hold a result.
     """
     arrays = [d for d in dtypes if d is not None]
     number = scalar_type(arrays)
@@ -92,7 +93,12 @@ def formula(
 
 
 def stored(position: int, node: Node, arrays: Sequence[str], wanted: str | None) -> str:
-    """The dtype that the result ``node`` is written in (see the module)."""
+    """Returns the short dtype in which a kernel stores ``node``, the result at ``position``.
+
+    It is ``wanted``, if not None (DtypeError if that cannot hold the result); else the 16-bit dtype
+    that the function casts the result to; else the common dtype of those of ``arrays`` that are
+    computed in the result's type; else that type.
+    """
     holding = [d for d, type in STORED.items() if type == node.type]
     if wanted is not None:
         if wanted not in holding:
@@ -107,25 +113,27 @@ def stored(position: int, node: Node, arrays: Sequence[str], wanted: str | None)
     return next(iter(same)) if len(same) == 1 else node.type
 
 
-def _word(type: str) -> str:
-    """The format of a number's 8 bytes, as the module ``struct`` has it."""
+def _struct_format(type: str) -> str:
+    """Returns the ``struct`` format of an 8-byte kernel argument for a scalar of ``type``."""
     return "<d" if type in FLOATS else {"i32": "<i4x", "i64": "<q", "bool": "<?7x"}[type]
 
 
 def value_of(type: str, word: bytes) -> float | int | bool:
-    """The number that :func:`number` made these 8 bytes of, before it is rounded to ``type``."""
+    """Decodes an 8-byte kernel argument, encoded by :func:`number`, to a Python scalar; floats are
+    not yet rounded to ``type``.
+    """
     found: float | int | bool
-    (found,) = struct.unpack(_word(type), word)
+    (found,) = struct.unpack(_struct_format(type), word)
     return found
 
 
 def number(type: str, value: Any) -> bytes:
-    """A Python number as kernels are given it: 8 bytes, of which they make a ``type``.
+    """Encodes a Python scalar as the 8-byte kernel argument that kernels convert to ``type``.
 
-    Raises DtypeError for what is none.
+    Raises DtypeError for a value that ``type`` cannot hold.
     """
     assert type in TYPES
-    form = _word(type)
+    form = _struct_format(type)
     whole = isinstance(value, int) and (type != "bool" or isinstance(value, bool))
     if not (whole or (type in FLOATS and isinstance(value, float))):
         raise DtypeError(

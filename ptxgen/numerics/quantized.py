@@ -1,15 +1,14 @@
-"""Products with quantized weights: their contracts and signatures.
+"""Matrix products with quantized weights: their contracts and signatures.
 
-A weight is ``data``, ``scales`` and, in some formats, ``offsets``, as
-:mod:`ptxgen.numerics.weight_format` orders them. What products of such a weight are, by
-``accumulate``:
+A weight is ``data``, ``scales`` and, in some formats, ``offsets``
+(:mod:`ptxgen.numerics.weight_format`). The option ``accumulate`` selects the contract:
 
 ======== ==========================================================================================
-"tc"     contract ``tc16`` on the weight in x's dtype, bfloat16 or float16
-"simt"   contract ``fma`` on the weight in f32
-"f64"    contract ``wide``, of f32 operands: ``acc = fma(x[k], w[k], acc)`` in f64, where products
-         are exact, k ascending, one chain from +0.0; ``acc + 0.0``; rounded once to f32, and on
-         with the epilogue of the others
+"tc"     ``tc16`` on the weight in x's dtype, bfloat16 or float16
+"simt"   ``fma`` on the weight in f32
+"f64"    ``wide``, for f32 operands: ``acc = fma(x[k], w[k], acc)`` in f64, where products are
+         exact, k ascending, one chain from +0.0; ``acc + 0.0``; rounded once to f32; then the
+         epilogue of the other contracts
 ======== ==========================================================================================
 """
 
@@ -34,17 +33,22 @@ WIDE = Contract(
 )
 """The contract of ``accumulate="f64"``; its plan is :data:`WHOLE`."""
 WHOLE = Plan("whole", K)
-"""Plan of one chain over all of K."""
+"""Plan of contract ``wide``: one chain over all of K."""
 
 ACCUMULATED = {"float32": ("simt", "f64"), "bfloat16": ("tc",), "float16": ("tc",)}
-"""Accumulations by dtype of the operands; ``"auto"`` is the first."""
+"""Allowed values of option ``accumulate`` by operand dtype; ``"auto"`` means the first."""
 
 ACCUMULATE = Choice("auto", "tc", "simt", "f64")
-"""Values of option ``accumulate``; each dtype allows some of them (:data:`ACCUMULATED`)."""
+"""Option ``accumulate`` of products with quantized weights, which selects the contract: "tc" for
+tensor cores, "simt" for fma in f32, "f64" for sums in f64, or "auto". :data:`ACCUMULATED` lists
+those that each operand dtype allows."""
 
 
 class _Forms(Mapping[str, Mapping[str, str]]):
-    """Forms of a product by weight format: ``given`` ones, and those of the weight's arrays."""
+    """Shape forms of a product's arrays for each weight format, by name (:attr:`Signature.forms`).
+
+    Forms of the weight's arrays follow from the format's bits and block; ``given`` has the others.
+    """
 
     def __init__(self, **given: str) -> None:
         self._given = given
@@ -86,13 +90,15 @@ DGRAD = Signature(
 
 @dataclass(frozen=True)
 class FormatName(Option):
-    """The name of a format of quantized weights."""
+    """Option that takes a weight format, or its name, and reads it as the name."""
 
     shown = "str"
 
     @property
     def key(self) -> str | None:
-        """Expression that tells values apart (:attr:`Option.key`)."""
+        """Expression of the option in the key of a prepared call (:attr:`Option.key`): the value
+        itself.
+        """
         return "{0}"
 
     def read(self, name: str, value: Any) -> str:

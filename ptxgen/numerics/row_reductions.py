@@ -1,11 +1,11 @@
 """Operations over rows: a table of formulas (:mod:`ptxgen.numerics.formula`) with reductions.
 
-Contract ``rows/1`` (:mod:`ptxgen.numerics.reduction_order`) says in which order a row is added. An
-operation is its formula and the names of its arrays, results and numbers: a line of :data:`TABLE`.
-Kernels, oracle, shapes and the library's functions follow.
+Contract ``rows/1`` (:mod:`ptxgen.numerics.reduction_order`) fixes the order in which a row is
+added. An operation is an entry of :data:`TABLE`: its formula, and its arrays, results and scalars.
+Kernels, oracle, shapes and the library's functions follow from it.
 
-A *variant* is an operation with dtypes, as text: which of its arrays and numbers are given, and of
-which dtype each array and result is. It names the formula that kernels are made of::
+A *variant* is an operation with dtypes, as text: the arrays and scalars that a call passes, and the
+dtypes of arrays and results. It identifies the formula of a kernel::
 
     rms_norm x=bf16 weight=bf16 eps=f32 > bf16
 """
@@ -45,14 +45,14 @@ from ptxgen.numerics.softcap import capped
 REAL = ("f32", "bf16", "f16", "f64")
 NUMBERS = (*REAL, "i32", "i64")
 LAST = (1 << 31) - 1
-"""One more than the largest index that an element can have."""
+"""Sentinel index, greater than the index of any element of a row."""
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 EPS = Real(least=0.0, most=3e38)
 INDEX = Integer(-(1 << 63), (1 << 63) - 1)
 SMOOTHING = Real(least=0.0, most=1.0)
 SOFTCAP = Real(above=0.0, most=3e38)
 Z_LOSS = Real(least=0.0, most=3e38)
-"""Ranges of the numbers that these operations take."""
+"""Option ``z_loss``: the weight of ``logsumexp**2`` in a loss."""
 
 
 ANY = AnyReal()
@@ -60,10 +60,11 @@ ANY = AnyReal()
 
 @dataclass(frozen=True)
 class Number:
-    """A number that an operation takes.
+    """A scalar argument of an operation over rows.
 
-    ``neutral``: the value that leaves it out of the formula, if there is one. ``dtype``: "" for the
-    type that is computed in. ``option``: the values that it may have.
+    ``default``: its value in calls that pass none. ``neutral``: the value at which the scalar is
+    dropped from the formula (None is always dropped). ``dtype``: its short dtype name, or "" for
+    the compute type. ``option``: its validation.
     """
 
     default: Any = None
@@ -74,21 +75,22 @@ class Number:
 
 @dataclass(frozen=True, eq=False)
 class RowOp:
-    """An operation over rows: a line of the table.
+    """An operation over rows: an entry of :data:`TABLE`.
 
-    ``formula`` is called with nodes by name: ``arrays`` (name to kind) and ``numbers``, None for
-    those left out. ``results``: name to level ("column": elements' numbers are added down all rows)
-    and dtype: "" for that of the first array (``out_dtype`` may change it to the type that is
-    computed in), "wide" for the type that is computed in, "sum" for that of the first array, i64 if
-    it has integers. ``dtypes``: dtypes that the first array may have; ``integers``: arrays of i64
-    or i32. ``empty``: whether rows without elements have a result. ``over``: result to the arrays
-    whose memory it may take. ``wide``: the type that is computed in, if the first array does not
-    decide it. ``narrow``: whether ``out_dtype`` may have 16 bits where the first array has 32.
+    ``formula``: builds the results from nodes by name: ``arrays`` (name to kind) and ``numbers``
+    (scalars), None for absent ones. ``results``: name to (level, dtype). The level is "element",
+    "row" or "column", each of which has one value of the result; "column" means the sum of the
+    elements down all rows. A dtype is a short name, or "": that of the first array, or
+    ``out_dtype`` (the compute type); "wide": the compute type; "sum": that of the first array, i64
+    for integers. ``dtypes``: allowed dtypes of the first array; ``integers``: arrays of i64 or i32.
+    ``empty``: whether rows of no elements are allowed. ``over``: result to the arrays that it may
+    overwrite. ``wide``: the compute type, if not that of the first array. ``narrow``: whether
+    ``out_dtype`` may have 16 bits where the first array has 32.
 
-    ``when``: result to the array without which there is no such result. ``lengths``: arrays with
-    the number of elements of each row (:attr:`Signature.lengths`). ``form``: how users call it:
-    "reduce", over any axes; "along", over one; "own", by a function of its name that is written for
-    it; "", not at all: other operations call it. ``says``: its docstring.
+    ``when``: result to the optional array without which it is not computed. ``lengths``: arrays
+    with the number of valid elements of each row (:attr:`Signature.lengths`). ``form``: how users
+    call it: "reduce" (over any axes), "along" (over one axis), "own" (by a hand-written function of
+    its name), "" (only other operations call it). ``says``: its docstring.
     """
 
     name: str
@@ -110,7 +112,7 @@ class RowOp:
 
     @cached_property
     def signature(self) -> Signature:
-        """Shapes of arrays and results, over rows of N elements."""
+        """Signature of the operation on rows of N elements: shapes of its arrays and results."""
         forms = {"element": "... N", "row": "...", "column": "N"}
         shapes = {name: forms[kind] for name, kind in self.arrays.items()}
         shapes |= {name: forms[level] for name, (level, _) in self.results.items()}
@@ -127,28 +129,32 @@ class RowOp:
 
     @property
     def down(self) -> bool:
-        """Whether there are sums down all rows among the results."""
+        """Whether a result of the operation is a sum down all rows."""
         return any(level == "column" for level, _ in self.results.values())
 
     @property
     def chooses(self) -> bool:
-        """Whether the caller may choose a result's dtype."""
+        """Whether the operation has an option ``out_dtype``."""
         return any(dtype in ("", "sum") for _, dtype in self.results.values())
 
     def computed(self, first: str) -> str:
-        """Type that is computed in, if the first array is of dtype ``first``."""
+        """Returns the compute type of a call whose first array has dtype ``first`` (both short)."""
         return self.wide or STORED[first]
 
     def present(self, given: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """The results of a call with these arrays, each with its level and dtype."""
+        """Returns the results of a call that passes arrays ``given``, name to (level, dtype),
+        without those whose optional array (``when``) is absent.
+        """
         names = set(given)
         return {n: r for n, r in self.results.items() if self.when.get(n, n) in {n, *names}}
 
     def outputs(
         self, first: str, given: Iterable[str], wanted: str | None = None
     ) -> tuple[str, ...]:
-        """Dtypes of the results. ``first``: dtype of the first array; ``given``: names of the
-        arrays passed, as some results come with an optional one; ``wanted``: ``out_dtype``.
+        """Returns the short dtypes of the results of a call.
+
+        ``first``: dtype of the first array; ``given``: names of the arrays passed, since some
+        results need an optional one; ``wanted``: ``out_dtype``, or None.
         """
         natural = {"": first, "wide": self.computed(first)}
         natural["sum"] = first if first in REAL else "i64"
@@ -160,7 +166,11 @@ class RowOp:
     def variant(
         self, dtypes: Mapping[str, str], outputs: Iterable[str], numbers: Iterable[str] = ()
     ) -> str:
-        """The text of the variant with these arrays, results and numbers."""
+        """Returns a variant of the operation as text, such as ``rms_norm x=bf16 eps=f32 > bf16``.
+
+        ``dtypes``: short dtypes of the arrays passed, by name; ``outputs``: those of the results;
+        ``numbers``: names of the scalars that the formula uses.
+        """
         wide = self.computed(dtypes[next(iter(self.arrays))])
         words = [self.name]
         words += [f"{name}={dtypes[name]}" for name in self.arrays if name in dtypes]
@@ -169,7 +179,7 @@ class RowOp:
         return " ".join((*words, ">", *outputs))
 
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The numbers among ``options`` that are not left out."""
+        """Returns the scalars among ``options`` that the formula uses: neither None nor neutral."""
         found = {name: options[name] for name in self.numbers}
         return {
             name: value
@@ -180,7 +190,7 @@ class RowOp:
 
 @cache
 def known(name: str) -> RowOp:
-    """An operation by name, of the table or made. Raises SpecError for an unknown one."""
+    """Returns the operation ``name`` of :data:`TABLE` or :data:`MADE`; SpecError if unknown."""
     row = TABLE.get(name) or MADE.get(name)
     if row is None:
         raise SpecError(f"unknown operation over rows {name!r}; there are {', '.join(TABLE)}")
@@ -188,7 +198,9 @@ def known(name: str) -> RowOp:
 
 
 def formula(variant: str) -> Formula:
-    """Returns the formula of a variant. Raises SpecError for an unknown operation."""
+    """Builds the formula of ``variant``, a text as :meth:`RowOp.variant` returns it. Raises
+    SpecError for an unknown operation.
+    """
     head, _, outputs = variant.partition(" > ")
     name, *given = head.split()
     row = known(name)
@@ -200,12 +212,13 @@ def formula(variant: str) -> Formula:
     named = zip(row.present(dtypes).items(), outputs.split(), found, strict=True)
     return Formula(
         tuple(
-            Output(n, d, _typed(node, d), level == "column") for (n, (level, _)), d, node in named
+            Output(n, d, _converted(node, d), level == "column")
+            for (n, (level, _)), d, node in named
         )
     )
 
 
-def _typed(node: Node, dtype: str) -> Node:
+def _converted(node: Node, dtype: str) -> Node:
     return node if node.type == STORED[dtype] else cast(node, STORED[dtype])
 
 
@@ -219,26 +232,27 @@ def _decay(x: Node) -> Node:
 
 
 _LEAST = {"f32": -88, "f64": -709}
-"""Least arguments of ``exp`` in :func:`decay`, by type: the result there is 0."""
+"""Lower clamp of the argument of :data:`decay`, by type. At the clamp the result is 0."""
 decay = Function("decay", _decay, 1, types=("f32", "f64"))
-"""``exp(x)`` for x <= 0, but 0 below 2**-126.5 (2**-1022.5 in f64): one scale and no other case."""
+"""``exp(x)`` for x <= 0, where results below 2**-126.5 (2**-1022.5 in f64) are 0. So no scale
+factor is subnormal, and no value is a special case."""
 
 
-def _whole(x: Node) -> Node:
-    """``x`` in the type that it is added in: i64 for i32 and bool."""
+def _widen_integers(x: Node) -> Node:
+    """Converts i32 and bool nodes to i64, the type of their sums and products; returns others."""
     return cast(x, "i64") if x.type in ("i32", "bool") else x
 
 
 def _sum(x: Node) -> Node:
-    return _whole(x).reduce("sum")
+    return _widen_integers(x).reduce("sum")
 
 
 def _prod(x: Node) -> Node:
-    return _whole(x).reduce("prod")
+    return _widen_integers(x).reduce("prod")
 
 
 def _prod_backward(x: Node, dy: Node) -> Node:
-    """Gradient of a product by each element: ``dy`` times the product of the others."""
+    """Gradient of a row's product by each element: ``dy`` times the product of the others."""
     (found,) = gradients([_prod(x)], [dy], [x])
     assert found is not None
     return found
@@ -252,8 +266,8 @@ def _extreme(x: Node, how: str) -> Node:
     return x.reduce(how)
 
 
-def _first(x: Node, how: str) -> Node:
-    """The first index of the extreme; a NaN is one."""
+def _arg_extreme(x: Node, how: str) -> Node:
+    """Argmax or argmin (``how`` is "max" or "min"): the first index, i64; NaN counts as extreme."""
     there = x == x.reduce(how)
     if x.type in ("f32", "f64"):
         there = there | (x != x)
@@ -271,7 +285,9 @@ def _std(x: Node, correction: Node) -> Node:
 
 
 def _first_of(lengths: Node | None) -> Callable[[Node, float], Node]:
-    """Returns a function of x and a number that puts the number beyond a row's length."""
+    """Returns a function ``f(x, beyond)`` that replaces the elements of x past the row's length by
+    the constant ``beyond``; without ``lengths`` it returns x.
+    """
     if lengths is None:
         return lambda x, _: x
     inside = cast(index(), lengths.type) < lengths
@@ -285,7 +301,9 @@ def _softmax(x: Node, lengths: Node | None) -> Node:
 
 
 def _attention_weights(x: Node, seen: Node | None, scale: Node | None) -> Node:
-    """Softmax of scaled scores, the first ``seen`` of each row. A row of -inf gives zeros."""
+    """Softmax of ``x * scale`` over the first ``seen`` elements of a row, by default all; a row
+    whose scores are all -inf gives 0.
+    """
     z = x if scale is None else x * scale
     if seen is not None:
         z = where(cast(index(), "i32") < cast(seen, "i32"), z, -math.inf)
@@ -311,22 +329,24 @@ def _log_softmax_backward(dy: Node, y: Node, lengths: Node | None) -> Node:
 
 
 def _logsumexp(x: Node) -> Node:
-    """``log(sum(exp(x)))``; an infinite maximum is the result."""
+    """``log(sum(exp(x)))`` of a row; if the maximum is infinite, the maximum."""
     m = x.reduce("max")
     total = functions.log(decay(x - m).reduce("sum"))
     return where(functions.isinf(m), m, total + m)
 
 
 def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
-    """Returns the capped logits, and their derivatives by x (None: 1, there is no cap)."""
+    """Returns ``softcap * tanh(x / softcap)`` and its derivative; without a softcap, x and None."""
     if softcap is None:
         return x, None
     t = functions.tanh(x * (1 / softcap))
     return softcap * t, 1 - t * t
 
 
-def _hit(target: Node, ignore_index: Node) -> tuple[Node, Node, Node]:
-    """Whether an element is its row's target; the target; whether the row counts."""
+def _match_target(target: Node, ignore_index: Node) -> tuple[Node, Node, Node]:
+    """Returns three nodes: whether an element is its row's target, the target, and whether the
+    target is a class and not ignored.
+    """
     target = cast(target, "i64") if target.type == "i32" else target
     valid = (target >= 0) & (target < length()) & (target != ignore_index)
     return cast(index(), "i32") == cast(target, "i32"), target, valid
@@ -341,15 +361,15 @@ def _cross_entropy(
     z_loss: Node | None,
 ) -> Node:
     z, _ = _capped(x, softcap)
-    hit, target, valid = _hit(target, ignore_index)
+    hit, target, valid = _match_target(target, ignore_index)
     m = z.reduce("max")
-    above = functions.log(decay(z - m).reduce("sum"))  # of the log of the sum, above m
-    loss = above - (where(hit, z, 0).reduce("sum") - m)
+    log_sum = functions.log(decay(z - m).reduce("sum"))  # of the log of the sum, above m
+    loss = log_sum - (where(hit, z, 0).reduce("sum") - m)
     if label_smoothing is not None:
-        even = above - (z.reduce("sum") / _count(z) - m)
+        even = log_sum - (z.reduce("sum") / _count(z) - m)
         loss = (1 - label_smoothing) * loss + label_smoothing * even
     if z_loss is not None:
-        lse = above + m
+        lse = log_sum + m
         loss = loss + z_loss * (lse * lse)
     return where(valid, loss, 0)
 
@@ -364,7 +384,7 @@ def _cross_entropy_backward(
     z_loss: Node | None,
 ) -> Node:
     z, slope = _capped(x, softcap)
-    hit, target, valid = _hit(target, ignore_index)
+    hit, target, valid = _match_target(target, ignore_index)
     m = z.reduce("max")
     e = decay(z - m)
     s = e.reduce("sum")
@@ -394,22 +414,24 @@ def _cross_entropy_joined(
     softcap: Node | None,
     z_loss: Node | None,
 ) -> tuple[Node, Node, Node]:
-    """Returns a row's loss, its maximum m, and the factor of ``exp(z - m)`` in its gradient.
+    """Combines a row's segments: returns its loss, its largest logit m, and the factor of
+    ``exp(z - m)`` in its gradient.
 
-    They follow from the row's segments (:mod:`ptxgen.numerics.vocab_segments`). ``even``: the mean
-    of the logits.
+    ``top``, ``total``: maximum and sum of exponentials of each segment
+    (:mod:`ptxgen.numerics.vocab_segments`); ``hit``: logit of the target, before the softcap;
+    ``even``: mean of the logits after it, for label smoothing; ``classes``: number of logits.
     """
     target = cast(target, "i64") if target.type == "i32" else target
     valid = (target >= 0) & (target < classes) & (target != ignore_index)
     m = top.reduce("max")
     s = (total * decay(top - m)).reduce("sum")
-    above = functions.log(s)
-    loss = above - (capped(hit, softcap)[0] - m)
+    log_sum = functions.log(s)
+    loss = log_sum - (capped(hit, softcap)[0] - m)
     if label_smoothing is not None and even is not None:
-        loss = (1 - label_smoothing) * loss + label_smoothing * (above - (even - m))
+        loss = (1 - label_smoothing) * loss + label_smoothing * (log_sum - (even - m))
     scale = 1 / s
     if z_loss is not None:
-        lse = above + m
+        lse = log_sum + m
         loss = loss + z_loss * (lse * lse)
         scale = scale * (1 + 2 * z_loss * lse)
     return where(valid, loss, 0), m, scale
@@ -419,11 +441,16 @@ def _capped_mean(x: Node, softcap: Node | None) -> Node:
     return _mean(capped(x, softcap)[0])
 
 
-def _shares(wide: str, counted: bool) -> Callable[..., Node]:
-    """Returns the formula of each loss's gradient from the gradient of the losses' sum or mean."""
+def _loss_gradients(wide: str, counted: bool) -> Callable[..., Node]:
+    """Returns the formula of the gradient by each row's loss from ``dy``, the gradient by the
+    losses' sum or (``counted``) mean.
+
+    The formula multiplies dy by the scalar ``times``, divides by the count for a mean, and gives 0
+    for ignored targets. ``wide``: the compute type.
+    """
 
     def share(target: Node, dy: Node | None, ignore_index: Node, times: Node | None) -> Node:
-        counts = _counts(target, ignore_index)
+        counts = _is_counted(target, ignore_index)
         found = const(1, wide)
         for by in (times, dy):
             found = found if by is None else found * by
@@ -434,36 +461,36 @@ def _shares(wide: str, counted: bool) -> Callable[..., Node]:
     return share
 
 
-def _counts(target: Node, ignore_index: Node) -> Node:
+def _is_counted(target: Node, ignore_index: Node) -> Node:
     target = cast(target, "i64") if target.type == "i32" else target
     return compare("ne", target, ignore_index)
 
 
 def _mean_loss(x: Node, target: Node, ignore_index: Node) -> Node:
-    """The sum of losses over the number of targets that count; 0 if none does."""
-    count = cast(_counts(target, ignore_index), x.type).reduce("sum")
+    """Mean of the losses over targets that are not ignored; 0 if all are ignored."""
+    count = cast(_is_counted(target, ignore_index), x.type).reduce("sum")
     return where(count > 0, x.reduce("sum") / count, 0)
 
 
 def _mean_loss_backward(dy: Node, target: Node, ignore_index: Node) -> Node:
-    counts = _counts(target, ignore_index)
+    counts = _is_counted(target, ignore_index)
     return where(counts, dy / cast(counts, dy.type).reduce("sum"), 0)
 
 
 def no_class(target: Any, ignore_index: Any, classes: Any) -> Any:
-    """Whether a target counts but is no class. Takes arrays, or nodes of formulas."""
+    """Whether a target is neither ignored nor in [0, classes), for arrays or nodes of formulas."""
     return (target != ignore_index) & ((target < 0) | (target >= classes))
 
 
 def _reduced_losses(mean: bool) -> Callable[..., Node]:
-    """Returns the formula of the losses' sum, or of their mean, NaN if no target counts, as in
-    PyTorch. Both are NaN if a target that counts is no class.
+    """Returns the formula of the losses' sum or (``mean``) mean; the mean is NaN if all targets are
+    ignored, as in PyTorch. Both are NaN if a target is neither ignored nor a class.
     """
 
     def reduced(x: Node, target: Node, ignore_index: Node, classes: Node) -> Node:
         at = cast(target, "i64") if target.type == "i32" else target
         total = where(no_class(at, ignore_index, classes), math.nan, x).reduce("sum")
-        return total / cast(_counts(at, ignore_index), x.type).reduce("sum") if mean else total
+        return total / cast(_is_counted(at, ignore_index), x.type).reduce("sum") if mean else total
 
     return reduced
 
@@ -488,8 +515,8 @@ def _l2_norm_backward(dy: Node, x: Node, eps: Node) -> Node:
     return found
 
 
-def _total(x: Node, residual: Node, residual_bias: Node | None) -> Node:
-    """``x`` plus a residual, which may have a bias of its own; rounded to the dtype of x."""
+def _add_residual(x: Node, residual: Node, residual_bias: Node | None) -> Node:
+    """``x + (residual + residual_bias)``, rounded to the dtype of x; the bias is optional."""
     other = residual if residual_bias is None else residual + residual_bias
     return cast(x + other, x.data.dtype)
 
@@ -502,7 +529,7 @@ def _add_rms_norm(
     residual_bias: Node | None,
     eps: Node,
 ) -> tuple[Node, Node]:
-    total = _total(x, residual, residual_bias)
+    total = _add_residual(x, residual, residual_bias)
     return _rms_norm(total, weight, eps, bias), total
 
 
@@ -514,13 +541,15 @@ def _rms_norm_backward(dy: Node, x: Node, weight: Node | None, eps: Node) -> tup
 
 
 def _rms_norm_gradients(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
-    """The gradient by x, and the elements whose sums down columns are that by the weight."""
+    """Returns RMS norm's gradient by x, and a term per element; the gradient by weight is the sum
+    of these terms down each column.
+    """
     dx, r = _rms_norm_backward(dy, x, weight, eps)
     return dx, dy * (x * r)
 
 
 def _moments(x: Node, eps: Node) -> tuple[Node, Node]:
-    """The mean, and the factor of deviations from it, ``rsqrt(var + eps)``."""
+    """Returns the mean of a row, and the layer norm's scale ``rsqrt(var + eps)``."""
     mean = _mean(x)
     d = x - mean
     return mean, functions.rsqrt((d * d).reduce("sum") / _count(x) + eps)
@@ -541,7 +570,7 @@ def _add_layer_norm(
     residual_bias: Node | None,
     eps: Node,
 ) -> tuple[Node, Node]:
-    total = _total(x, residual, residual_bias)
+    total = _add_residual(x, residual, residual_bias)
     return _layer_norm(total, weight, bias, eps), total
 
 
@@ -558,36 +587,42 @@ def _layer_norm_backward(
 def _layer_norm_gradients(
     dy: Node, x: Node, weight: Node | None, eps: Node
 ) -> tuple[Node, Node, Node]:
-    """The gradient by x, and the elements whose sums down columns are those by weight and bias."""
+    """Returns layer norm's gradient by x, and two terms per element; the gradients by weight and
+    bias are the sums of these terms down each column.
+    """
     dx, mean, r = _layer_norm_backward(dy, x, weight, eps)
     return dx, dy * ((x - mean) * r), dy
 
 
 def _group_norm_sums(dy: Node, x: Node, mean: Node, scale: Node) -> tuple[Node, Node]:
-    """Sums over a channel for a group norm's gradients: dy, and dy times the normalized x."""
+    """Returns two sums over a channel that a group norm's gradients need: of dy, and of dy times
+    the normalized x, ``(x - mean) * scale``.
+    """
     return dy.reduce("sum"), (dy * ((x - mean) * scale)).reduce("sum")
 
 
-def _layer_norm_kept(
+def _layer_norm_with_statistics(
     x: Node, weight: Node | None, bias: Node | None, eps: Node
 ) -> tuple[Node, Node, Node]:
-    """The layer norm, with the mean and scale that PyTorch keeps for its gradient."""
+    """Layer norm of a row, and the mean and scale that PyTorch saves for the backward pass."""
     return _layer_norm(x, weight, bias, eps), *_moments(x, eps)
 
 
-def _layer_norm_from_kept(dy: Node, x: Node, weight: Node | None, mean: Node, scale: Node) -> Node:
+def _layer_norm_backward_from_statistics(
+    dy: Node, x: Node, weight: Node | None, mean: Node, scale: Node
+) -> Node:
     g = dy if weight is None else dy * weight
     d = x - mean
     c = (g * d).reduce("sum") / _count(x) * (scale * scale)
     return scale * ((g - _mean(g)) - d * c)
 
 
-def _rms_norm_kept(x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
-    """The RMS norm, with the scale that PyTorch keeps for its gradient."""
+def _rms_norm_with_statistics(x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
+    """RMS norm of a row, and the scale that PyTorch saves for the backward pass."""
     return _rms_norm(x, weight, eps), _rms(x, eps)
 
 
-def _rms_norm_from_kept(dy: Node, x: Node, weight: Node | None, scale: Node) -> Node:
+def _rms_norm_backward_from_statistics(dy: Node, x: Node, weight: Node | None, scale: Node) -> Node:
     g = dy if weight is None else dy * weight
     return scale * (g - x * ((g * x).reduce("sum") / _count(x) * (scale * scale)))
 
@@ -606,7 +641,7 @@ _EPS_LAYER = {"eps": Number(1e-5, option=EPS)}
 _X = {"x": "element"}
 _DY_Y, _LENGTHS = {"dy": "element", "y": "element"}, {"lengths": "row"}
 _COUNTS = frozenset(_LENGTHS)
-_Counted = partial(RowOp, optional=_COUNTS, integers=_COUNTS, lengths=_COUNTS)
+_RowOpWithLengths = partial(RowOp, optional=_COUNTS, integers=_COUNTS, lengths=_COUNTS)
 _RESIDUAL = {
     "residual": "element",
     "weight": "column",
@@ -634,7 +669,7 @@ TABLE: dict[str, RowOp] = {
             results=_SUM,
             dtypes=(*NUMBERS, "bool"),
             form="reduce",
-            says="``sum(x)`` over ``axis``. Of integers and bools it is int64, and wraps.",
+            says="``sum(x)`` over ``axis``. For integers and bools the result is int64, and wraps.",
         ),
         RowOp(
             "prod",
@@ -642,8 +677,8 @@ TABLE: dict[str, RowOp] = {
             results=_SUM,
             dtypes=(*NUMBERS, "bool"),
             form="reduce",
-            says="``prod(x)`` over ``axis``, in the order of a sum. Of integers and bools it is "
-            "int64, and wraps.",
+            says="``prod(x)`` over ``axis``, in the order of a sum. For integers and bools the "
+            "result is int64, and wraps.",
         ),
         RowOp("prod_backward", _prod_backward, _X | {"dy": "row"}, _BACK),
         RowOp(
@@ -651,7 +686,7 @@ TABLE: dict[str, RowOp] = {
             _mean,
             results=_ROW,
             form="reduce",
-            says="``sum(x) / n`` over ``axis``; NaN of no elements.",
+            says="``sum(x) / n`` over ``axis``; NaN for no elements.",
         ),
         *(
             RowOp(
@@ -671,12 +706,12 @@ TABLE: dict[str, RowOp] = {
         *(
             RowOp(
                 f"arg{how}",
-                partial(_first, how=how),
+                partial(_arg_extreme, how=how),
                 results=_INDEX,
                 dtypes=NUMBERS,
                 empty=False,
                 form="reduce",
-                says=f"``arg{how}(x)`` along ``axis``: the index of the first of the {which}. "
+                says=f"``arg{how}(x)`` along ``axis``: the first index of the {which} element. "
                 f"A NaN is {beyond} than any number; zeros are equal.",
             )
             for how, which, beyond in (
@@ -700,13 +735,14 @@ TABLE: dict[str, RowOp] = {
             form="reduce",
             says="``sqrt(var(x))`` over ``axis``.",
         ),
-        _Counted(
+        _RowOpWithLengths(
             "softmax",
             _softmax,
             _X | _LENGTHS,
             form="along",
-            says="``e * (1 / sum(e))`` along ``axis``, of ``e = exp(x - max(x))``. A row of -inf, "
-            "or with a NaN or +inf, gives NaN. ``lengths``: of so many first elements; 0 beyond.",
+            says="``e * (1 / sum(e))`` along ``axis``, ``e = exp(x - max(x))``. A row of -inf, or "
+            "with a NaN or +inf, gives NaN. ``lengths``: how many elements of each row count; the "
+            "others give 0.",
         ),
         RowOp(
             "attention_weights",
@@ -719,17 +755,17 @@ TABLE: dict[str, RowOp] = {
             narrow=True,
         ),
         RowOp("dot", lambda x, y: (x * y).reduce("sum"), {"x": "element", "y": "element"}, _WIDE),
-        _Counted("softmax_backward", _softmax_backward, _DY_Y | _LENGTHS, _BACK),
-        _Counted(
+        _RowOpWithLengths("softmax_backward", _softmax_backward, _DY_Y | _LENGTHS, _BACK),
+        _RowOpWithLengths(
             "log_softmax",
             _log_softmax,
             _X | _LENGTHS,
             form="along",
-            says="``d - log(sum(exp(d)))`` along ``axis``, of ``d = x - max(x)``. A row of -inf, "
-            "or with a NaN or +inf, gives NaN. ``lengths``: of so many first elements; -inf "
-            "beyond.",
+            says="``d - log(sum(exp(d)))`` along ``axis``, ``d = x - max(x)``. A row of -inf, or "
+            "with a NaN or +inf, gives NaN. ``lengths``: how many elements of each row count; the "
+            "others give -inf.",
         ),
-        _Counted("log_softmax_backward", _log_softmax_backward, _DY_Y | _LENGTHS, _BACK),
+        _RowOpWithLengths("log_softmax_backward", _log_softmax_backward, _DY_Y | _LENGTHS, _BACK),
         RowOp("logsumexp_f64", _logsumexp, results=_ROW, dtypes=("f64",)),
         RowOp(
             "cross_entropy",
@@ -771,7 +807,7 @@ TABLE: dict[str, RowOp] = {
         *(
             RowOp(
                 f"{reduction}_shares_{wide}",
-                _shares(wide, reduction == "mean"),
+                _loss_gradients(wide, reduction == "mean"),
                 {"target": "element", "dy": "row"},
                 {"share": ("element", "wide")},
                 _IGNORED | {"times": Number(1.0, neutral=1.0)},
@@ -890,7 +926,7 @@ TABLE: dict[str, RowOp] = {
         ),
         RowOp(
             "native_layer_norm",
-            _layer_norm_kept,
+            _layer_norm_with_statistics,
             _X | {"weight": "column", "bias": "column"},
             {"out": ("element", "")} | _MOMENTS,
             _EPS_LAYER,
@@ -898,14 +934,14 @@ TABLE: dict[str, RowOp] = {
         ),
         RowOp(
             "native_layer_norm_backward",
-            _layer_norm_from_kept,
+            _layer_norm_backward_from_statistics,
             {"dy": "element", "x": "element", "weight": "column", "mean": "row", "scale": "row"},
             _BACK,
             optional=_WEIGHT,
         ),
         RowOp(
             "native_rms_norm",
-            _rms_norm_kept,
+            _rms_norm_with_statistics,
             _X | {"weight": "column"},
             {"out": ("element", ""), "scale": ("row", "wide")},
             _EPS,
@@ -913,15 +949,15 @@ TABLE: dict[str, RowOp] = {
         ),
         RowOp(
             "native_rms_norm_backward",
-            _rms_norm_from_kept,
+            _rms_norm_backward_from_statistics,
             {"dy": "element", "x": "element", "weight": "column", "scale": "row"},
             _BACK,
             optional=_WEIGHT,
         ),
     )
 }
-"""The operations by name."""
+"""Operations over rows by name."""
 
 MADE: dict[str, RowOp] = {}
-"""Operations made when they are needed, beside the table: gradients of its operations, and fused
-parts of programs, named by digests of their formulas (:mod:`ptxgen.graph.fuse_reductions`)."""
+"""Operations over rows that are derived on demand, by name: gradients of operations of
+:data:`TABLE`, and fused parts of programs (:mod:`ptxgen.graph.fuse_reductions`)."""

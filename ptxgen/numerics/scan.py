@@ -1,36 +1,35 @@
-"""Prefix sums of rows, and those of exponentials: contracts, and signatures.
+"""Prefix sums of rows, and of exponentials: contracts and signatures of cumsum and logcumsumexp.
 
 The ``scan`` contract, version 1
 --------------------------------
-Of a row ``x`` of N numbers, in the type that is computed in (f32; f64 for f64; integers wrap), each
+For a row ``x`` of N elements, in their compute type (f32; f64 for f64; integers wrap), each
 addition rounded once:
 
-1. The row is cut into chunks of :data:`CHUNK` elements, ascending; zeros fill the last. In a chunk,
-   lane ``l`` has the elements from ``l * GROUP`` on: ``p[0] = x[0]``, ``p[q] = p[q-1] + x[q]``.
-2. ``t[l]``, at first the lane's last p, becomes ``t[l-o] + t[l]`` for l >= o, in all lanes at once,
-   for o = 1, 2, 4, 8 and 16. ``e[l]`` is ``t[l-1]``, and +0.0 for the first lane.
-3. ``carry`` is +0.0 at the first chunk, and ``carry + t[31]`` behind each.
-4. The result is ``carry + (e[l] + p[q])``; of an exclusive sum ``carry + (e[l] + p[q-1])``, where
-   what is before a lane's first element is +0.0. It is rounded once more to its dtype.
+1. The row is split into chunks of :data:`CHUNK` elements, ascending; zeros pad the last. Lane ``l``
+   of a chunk adds GROUP elements from ``l * GROUP`` on: ``p[0] = x[0]``, ``p[q] = p[q-1] + x[q]``.
+2. ``t[l]``, at first the lane's last p, becomes ``t[l-o] + t[l]`` for l >= o, in all lanes in
+   parallel, for o = 1, 2, 4, 8 and 16. ``e[l]`` is ``t[l-1]``, and +0.0 for the first lane.
+3. ``carry`` is +0.0 for the first chunk; each chunk passes on ``carry + t[31]``.
+4. The result is ``carry + (e[l] + p[q])``; that of an exclusive sum ``carry + (e[l] + p[q-1])``,
+   with ``p[-1] = +0.0``. It is rounded once more to its dtype.
 
-A reverse sum is that of the row read backwards. So a row's bits depend on that row alone.
+A reverse sum is the sum of the reversed row, reversed. So a row's bits depend on that row alone.
 
 The ``logscan`` contract, version 1
 -----------------------------------
-The logarithms of prefix sums of exponentials, by the steps of ``scan``, of pairs in f32 (f64 of
-f64) in the place of numbers:
+Logarithms of prefix sums of exponentials follow the steps of ``scan``, with pairs in f32 (f64 for
+f64) in place of scalars:
 
-1. A part of a row is ``(m, s)``: its largest element, and the sum of ``exp(x - m)``. An element is
-   ``(x, 1)``, and nothing is ``(-inf, +0.0)``, where ``scan`` has +0.0.
-2. ``a + b`` is the larger m, a NaN if either is one, and of the part with the larger m its s, of
-   the other (of equal ones the second) its share: ``fma(s', decay(-|a.m - b.m|), s)``, where equal
-   m's, infinite ones too, are 0 apart. ``decay`` is that of :mod:`ptxgen.numerics.row_reductions`.
-3. The result is of ``(carry + e[l]) + p[q]`` (or ``p[q-1]``), which is ``log(s) + m``, rounded once
-   more to its dtype; ``log`` as :mod:`ptxgen.numerics.functions` has it of normal numbers.
+1. A pair ``(m, s)`` stands for a part of a row: its largest element, and the sum of
+   ``exp(x - m)``. An element is ``(x, 1)``; ``(-inf, +0.0)`` is the zero of the scan.
+2. ``a + b`` has the larger m, NaN if either is NaN, and ``fma(s', decay(-|a.m - b.m|), s)``: s of
+   the part with the larger m (the first if equal), s' of the other. The difference of equal m's,
+   infinite ones too, is 0. ``decay`` is that of :mod:`ptxgen.numerics.row_reductions`.
+3. ``(carry + e[l]) + p[q]`` (or ``p[q-1]``) is the pair of a result, ``log(s) + m``, rounded once
+   more to its dtype, with ``log`` of :mod:`ptxgen.numerics.functions` for normal arguments.
 
-No number is ever brought to another scale than that of the largest one before it, so neither does
-a large one behind it matter, nor one far above others. A NaN gives NaN from there on, +inf gives
-+inf, and what begins with -inf is that.
+Sums are scaled only by the largest element so far, so a larger one later in the row loses no
+precision before it. From a NaN on results are NaN, from +inf on +inf; leading -inf give -inf.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ LOGSCAN = Contract(
 )
 LANES = 32
 GROUP = 8
-"""Neighbours that a lane owns."""
+"""Number of neighbouring elements of a chunk that one lane of a warp adds."""
 CHUNK = LANES * GROUP
 CUMSUM = Signature(
     "cumsum",
@@ -74,25 +73,33 @@ LOGCUMSUMEXP = Signature(
 )
 
 
-def _joined(m: Node, s: Node, other: Node, share: Node) -> Node:
-    """The sum of two parts of a row, above the larger of their largest elements."""
-    later = m < other
-    apart = where(m == other, 0, -abs(m - other))
-    return fma(where(later, s, share), decay(apart), where(later, share, s))
+def _combined(m: Node, s: Node, other: Node, share: Node) -> Node:
+    """Returns the sum of exponentials of two joined parts of a row, relative to the larger maximum.
+
+    ``m``, ``s``: maximum of the first part, and its sum of ``exp(x - m)``; ``other``, ``share``:
+    those of the second part.
+    """
+    other_larger = m < other
+    distance = where(m == other, 0, -abs(m - other))
+    return fma(where(other_larger, s, share), decay(distance), where(other_larger, share, s))
 
 
 def _value(m: Node, s: Node) -> Node:
-    """The logarithm of the sum of a part of a row, ``log(s) + m``."""
+    """Returns ``log(s) + m``, the logarithm of a sum of exponentials, from the maximum m and the
+    sum ``s`` of ``exp(x - m)``.
+    """
     return log_normal(s) + m
 
 
-joined = Function("joined", _joined, 4, types=("f32", "f64"))
+joined = Function("joined", _combined, 4, types=("f32", "f64"))
 value = Function("joined_value", _value, 2, types=("f32", "f64"))
 
 
 @cache
 def formula(wide: str) -> Formula:
-    """Formula with all functions that kernels of ``logscan`` call, in type ``wide``."""
+    """Returns a formula that calls every function that ``logscan``'s kernels need, in type
+    ``wide``; the device functions in their source are generated from it.
+    """
     m, s, other, share = (read(name, wide, "scalar") for name in ("m", "s", "other", "share"))
     found = joined(m, s, other, share), value(m, s)
     return Formula(tuple(Output(f"y{i}", wide, node) for i, node in enumerate(found)))

@@ -1,29 +1,29 @@
-"""The largest of a row, and draws from it: contracts and signatures of ``topk`` and ``sample``.
+"""Selections from rows: contracts and signatures of ``topk`` and ``sample``.
 
 The ``topk`` contract, version 1
 --------------------------------
-The k largest of a row, in descending order; of equal ones those of the lowest index, ascending.
--0.0 equals +0.0, and a NaN is larger than all numbers. ``largest=False``: the smallest, ascending;
-NaN are last.
+The result is the k largest elements of a row, descending; ties go to the lowest indices, ascending.
+-0.0 equals +0.0, and a NaN is larger than all numbers. With ``largest=False`` it is the k smallest,
+ascending, NaN last.
 
 The ``sample`` contract, version 1
 ----------------------------------
-Of a row of V logits, brought to f32 exactly (a NaN counts as less than -inf), all in integers but
-for the weights:
+For a row of V logits, converted to f32 exactly (a NaN is less than -inf), with all arithmetic
+except step 1 in integers:
 
 1. ``z = x / temperature``, rounded once; m is the largest. ``weight = floor(exp(clamp(z - m)) *
-   2**40)``, with ``exp`` and ``clamp`` of contract ``lse/1``. Where m is infinite or there is no
-   number, the largest logits weigh 1 and others 0.
-2. ``top_k``: the k largest logits are kept, of equal ones those of the lowest index.
-3. ``top_p``: of these, in descending order (equal ones by ascending index), the least that weigh
-   ``max(floor(round(top_p * 2**32) * total / 2**32), 1)`` together are kept.
-4. ``r = floor(u * total / 2**64)``, where total is what is kept, and u the first 64 bits that
-   Philox4x32-10 gives for the counter (offset, 0) and the key seed, both 64 bits, low words first.
-   The result is the lowest index at which the weights of what is kept, added in ascending order of
-   index, exceed r.
+   2**40)``, with ``exp`` and ``clamp`` of contract ``lse/1``. Where m is infinite or all logits are
+   NaN, the largest logits have weight 1 and others 0.
+2. ``top_k`` keeps the k largest logits; ties go to the lowest indices.
+3. ``top_p`` keeps of these, in descending order (ties by ascending index), the fewest whose weights
+   add up to ``max(floor(round(top_p * 2**32) * total / 2**32), 1)``.
+4. ``r = floor(u * total / 2**64)``, where total is the sum of the weights kept, and u the first 64
+   bits of Philox4x32-10 for the counter (offset, 0) and the key seed, both 64 bits, low words
+   first. The result is the lowest index at which the running sum of the weights kept, in ascending
+   order of index, exceeds r.
 
-With a temperature of 0 the result is the largest logit, that of the lowest index. Sums of integers
-have no order, so a row's result depends on the row, its seed and its offset alone.
+With a temperature of 0 the result is the index of the largest logit, the lowest if tied. Integer
+sums have no order, so a row's result depends on the row, its seed and its offset alone.
 
 Philox is J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel random numbers: as easy as
 1, 2, 3 (SC 2011).
@@ -40,7 +40,7 @@ SAMPLE_CONTRACT = Contract("sample", 1, "integer weights, Philox4x32-10, the inv
 K_MAX = 1024
 VOCABULARY_MAX = 1 << 20
 WEIGHT_BITS = 40
-"""Fractional bits of weights: a million of them are less than 2**64."""
+"""Number of fractional bits of weights in ``sample``: the sum of 2**20 weights fits in 64 bits."""
 PHILOX_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 PHILOX_WEYL = (0x9E3779B9, 0xBB67AE85)
 PHILOX_ROUNDS = 10

@@ -1,12 +1,12 @@
-"""Signatures: an operation's arguments and results, and how their shapes fit, as data.
+"""Signatures: an operation's arguments, results and shapes, as data.
 
-A shape is written as a form: ``"... K"`` is any number of leading dimensions, which together count
-as the size M, and a last one, K; ``"K N"`` is a matrix; ``"* K N"`` is a batch of them, whose
-leading dimensions broadcast against those of other arguments, as NumPy's do. ``"M K/2"`` is a
-matrix whose items hold two elements each along K, which therefore is even; ``"M K/8*5"`` has five
-items for each eight elements; ``"B+1"`` is a vector of one element more than B. Other conditions on
-sizes (one is a multiple of another, say) are relations. The library, the oracles and PyTorch's fake
-kernels all infer shapes here.
+A shape is written as a form. ``"... K"`` is any number of leading dimensions, whose product is the
+size M, and a last dimension K; ``"K N"`` is a matrix; ``"* K N"`` is a batch of matrices, whose
+leading dimensions broadcast with those of other arguments, as in NumPy. ``"M K/2"`` is a matrix
+whose items pack two elements each along K, which therefore is even; ``"M K/8*5"`` has five items
+for each eight elements; ``"B+1"`` is a vector of B + 1 elements. Other conditions on sizes (one is
+a multiple of another, say) are relations. The library, the oracles and PyTorch's fake kernels all
+infer shapes by signatures.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ptxgen.expr import Expr
 DIM_MAX = (1 << 31) - 1
 """Largest size of a dimension."""
 LEAD = "M"
-"""Name of the size that is the product of the leading dimensions (``...`` in a form)."""
+"""Name of the size that is the product of leading dimensions ``...`` of a form."""
 
 BATCH = "*"
-"""The leading dimensions of a batch, in a form."""
+"""Symbol for the leading, broadcasting dimensions of a batch in a form."""
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """Sizes by name, and the results' shapes, inferred from the arguments' shapes."""
+    """Sizes by name, and shapes of the results, as inferred from the shapes of arguments."""
 
     sizes: Mapping[str, int]
     results: tuple[Shape, ...]
@@ -44,14 +44,13 @@ class Signature:
     """The arguments, results and shapes of one operation.
 
     ``arguments``: names of the arrays, in order; those in ``optional`` may be None. ``results``:
-    names of the results, which are also the arguments that say where to write. ``forms``: the form
-    of each array, for each value of the option ``by`` (the only key is "" where there is no such
-    option). ``sizes``: names of the sizes, in the order in which people give them. ``over``: result
-    to the arguments that it may overwrite, as a whole: kernels read each element before they write
-    it. ``relations``: conditions on sizes that forms cannot express, as predicates, each with words
-    for people. ``lengths``: integer arrays that say how many elements count along a size, with that
-    size's name. The host knows the size, and only the device the values: a kernel takes a value
-    below 0 for 0, and one beyond the size for the size.
+    names of the results, and of the arguments for arrays to write them to. ``forms``: for each
+    value of the option ``by`` (only "" if there is no such option), array name to form, its shape
+    as text. ``sizes``: names of the sizes, in the order of command lines and explanations.
+    ``over``: result to the arguments whose whole memory it may overwrite: kernels read each element
+    before they write it. ``relations``: predicates on sizes that forms cannot express, each with an
+    error text. ``lengths``: integer arrays of numbers of valid elements, to the name of the size
+    along which they count. Only the device knows their values, so kernels clamp them to [0, size].
     """
 
     name: str
@@ -82,9 +81,9 @@ class Signature:
         layout: str = "",
         given: Mapping[str, int] = MappingProxyType({}),
     ) -> Inferred:
-        """Sizes and results from the arguments' ``shapes`` (those that are given, by name).
+        """Infers sizes and result shapes from the shapes of the arguments passed, by name.
 
-        ``given``: sizes that no argument has.
+        ``layout``: value of the option ``by``; ``given``: sizes that no argument determines.
 
         Raises OptionError for an unknown layout, and ShapeError for shapes that do not fit their
         form or one another, and for sizes beyond :data:`DIM_MAX`.
@@ -98,8 +97,9 @@ class Signature:
         layout: str = "",
         given: Mapping[str, int] = MappingProxyType({}),
     ) -> tuple[dict[str, int], Shape, Shape]:
-        """The sizes, the leading dimensions and those of a batch. Arguments and errors are those of
-        :meth:`infer`.
+        """Infers the sizes by name, the leading dimensions ``...`` and the batch dimensions ``*``.
+
+        Arguments and errors are those of :meth:`infer`.
         """
         if not isinstance(layout, str) or layout not in self.forms:
             takes = ", ".join(map(repr, self.forms))
@@ -178,7 +178,11 @@ class Signature:
         return sizes, lead[1] if lead else (), batch
 
     def counted(self, arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
-        """Raises IndexRangeError for a length beyond its size. Waits for the arrays."""
+        """Checks the values of the ``lengths`` among ``arrays``: raises IndexRangeError if one is
+        below 0 or above its size. Waits for the device.
+
+        ``arrays``, ``sizes``: arrays passed and inferred sizes, by name.
+        """
         for name, size in self.lengths.items():
             values, most = arrays.get(name), sizes[size]
             if values is None or 0 in values.shape:
@@ -197,8 +201,8 @@ class Signature:
         names: Iterable[str],
         batch: Shape = (),
     ) -> tuple[Shape, ...]:
-        """The shapes of arguments or results ``names`` with these sizes, leading dimensions, and
-        those of a batch.
+        """Returns the shapes of arguments or results ``names``, from sizes by name, the leading
+        dimensions ``lead`` and the batch dimensions.
         """
         before = {"...": lead, BATCH: batch}
         found = []
@@ -212,7 +216,7 @@ class Signature:
 
 
 def broadcast(one: Shape, other: Shape) -> Shape | None:
-    """The dimensions that both broadcast to, as NumPy's do; None if they do not."""
+    """Returns the shape that both shapes broadcast to, as in NumPy; None if they do not."""
     length = max(len(one), len(other))
     pairs = zip((1,) * (length - len(one)) + one, (1,) * (length - len(other)) + other, strict=True)
     found = []
@@ -224,8 +228,8 @@ def broadcast(one: Shape, other: Shape) -> Shape | None:
 
 
 def elements(dim: str) -> tuple[str, int, int, int]:
-    """Parses ``"NAME/unit*count+more"``, a dimension of a form, to (NAME, unit, more, count):
-    ``unit`` elements make up ``count`` items, and there are ``more`` items besides.
+    """Parses a dimension of a form, ``"NAME/unit*count+more"``, to (NAME, unit, more, count): the
+    dimension has ``NAME / unit * count + more`` items.
     """
     name, _, more = dim.partition("+")
     name, _, unit = name.partition("/")
@@ -234,7 +238,9 @@ def elements(dim: str) -> tuple[str, int, int, int]:
 
 
 def packed(forms: Mapping[str, str]) -> dict[str, int]:
-    """Sizes along which items of an array hold several elements, each with their number."""
+    """Returns the sizes along which an array packs several elements into one item, with the number
+    that each must be a multiple of: {"K": 2} for the form ``M K/2``.
+    """
     found: dict[str, int] = {}
     for name, unit, *_ in (elements(dim) for form in forms.values() for dim in form.split()):
         if unit > 1:
@@ -243,5 +249,5 @@ def packed(forms: Mapping[str, str]) -> dict[str, int]:
 
 
 def leading_in(forms: Mapping[str, str]) -> bool:
-    """Whether any of ``forms`` has leading dimensions."""
+    """Whether any of ``forms`` has leading dimensions ``...``."""
     return any(form.startswith("...") for form in forms.values())

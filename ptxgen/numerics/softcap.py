@@ -1,7 +1,7 @@
 """The softcap of contract ``flce/3``: ``c * tanh(z / c)``, with a fast path for small arguments.
 
-Logits are mostly well below the cap. There a polynomial gives tanh in a third of the operations.
-Kernels evaluate it alone for a run of logits that are all small; each has the same bits as alone.
+Logits are mostly well below the cap, where a polynomial gives tanh in a third of the operations.
+Where a run of logits are all small, kernels evaluate only the polynomial; the bits are the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ptxgen.numerics import functions
 from ptxgen.numerics.formula import Function, Node, fma, where
 
 NEAR = 0.75
-"""Magnitude below which tanh is the polynomial :data:`TANH`."""
+"""Magnitude of x below which ``tanh(x)`` is computed by the polynomial :data:`TANH`."""
 _hex = float.fromhex
 TANH: tuple[float, ...] = (
     _hex("-0x1.5554aep-2"),
@@ -19,8 +19,8 @@ TANH: tuple[float, ...] = (
     _hex("0x1.42889ep-6"),
     _hex("-0x1.398302p-8"),
 )
-"""Ascending coefficients of ``(tanh(x) / x - 1) / x**2`` in ``x**2``, 0 <= x <= NEAR; to 2**-24.8
-(``tools/fit_functions.py``)."""
+"""Ascending coefficients of ``(tanh(x) / x - 1) / x**2`` in ``x**2``, 0 <= x <= NEAR; relative
+error of tanh 2**-24.8 (``tools/fit_functions.py``)."""
 
 
 def _near_tanh(x: Node) -> Node:
@@ -29,7 +29,7 @@ def _near_tanh(x: Node) -> Node:
 
 
 near_tanh = Function("near_tanh", _near_tanh, 1)
-"""``tanh(x)`` of small x."""
+"""``tanh(x)`` for |x| < NEAR, by the polynomial :data:`TANH`."""
 
 
 def _tanh(x: Node) -> Node:
@@ -37,11 +37,16 @@ def _tanh(x: Node) -> Node:
 
 
 tanh = Function("capped_tanh", _tanh, 1)
-"""``tanh(x)``, as logits are capped by it."""
+"""``tanh(x)`` for any x, as softcaps use it: :data:`near_tanh` for |x| < NEAR, else the general
+function."""
 
 
 def capped(x: Node, softcap: Node | None, near: bool = False) -> tuple[Node, Node | None]:
-    """Returns capped logits, and their derivatives by x (None: 1). ``near``: all x are small."""
+    """Returns ``softcap * tanh(x / softcap)`` and its derivative; without a softcap, x and None.
+
+    ``near``: whether all ``|x / softcap|`` are known to be below NEAR, so that a shorter formula
+    has the same bits.
+    """
     if softcap is None:
         return x, None
     u = x * (1 / softcap)

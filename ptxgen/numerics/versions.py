@@ -1,4 +1,4 @@
-"""The contracts that there are, and their versions."""
+"""Names and versions of all numeric contracts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ptxgen.numerics import (
 
 @cache
 def versions() -> dict[str, int]:
-    """The version of each contract, by name."""
+    """Returns the current version of each contract, by name."""
     modules = (
         *(
             attention,

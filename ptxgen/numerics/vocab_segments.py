@@ -1,19 +1,19 @@
-"""A row of logits: maxima and sums of its segments, the loss from these, and the gradient.
+"""Cross-entropy of a row of logits by segments: maxima and sums, the loss, and the gradient.
 
-The steps of contract ``flce/3`` (:mod:`ptxgen.numerics.flce`) between the products:
+These are the steps of contract ``flce/3`` (:mod:`ptxgen.numerics.flce`) between the products:
 
-1. ``logit_segments``: a row is cut into segments of :data:`SEGMENT` classes, ascending; the last
-   may be short. ``m`` is a segment's largest logit (a NaN if there is one), capped where there is a
-   softcap, plus +0.0. ``s`` is the sum of :data:`weight` of each (capped) logit less m, less 0
-   where m is infinite; a class that is not there adds +0.0. Its order: neighbours are added in
-   pairs, then the second half of these sums to the first half, again and again. ``s`` is NaN
-   where m is +inf or NaN.
+1. ``logit_segments``: a row is split into segments of :data:`SEGMENT` classes, ascending; the last
+   may be short. ``m`` is a segment's largest logit (a NaN if there is one), capped if there is a
+   softcap, plus +0.0. ``s`` is the sum of ``weight(z - m)`` over its (capped) logits z, of
+   ``weight(z)`` where m is infinite; missing classes add +0.0. First neighbours are added in pairs,
+   then the second half of the sums to the first half, repeatedly. ``s`` is NaN where m is +inf or
+   NaN.
 2. ``cross_entropy_joined`` (:mod:`ptxgen.numerics.row_reductions`): loss, maximum and scale of a
    row from its segments, by ``rows/1``.
 3. ``logit_gradient``: :func:`gradient` of each logit, rounded once to the logits' dtype.
 
-All in f32 (f64 of float64). The order of step 1 is one that accumulators of tensor cores, of which
-four threads have a row in pairs of neighbours, and a warp that reads whole vectors both keep.
+All is in f32 (f64 for float64). The order of step 1 suits both tensor-core accumulators, where four
+threads hold a row in pairs of neighbours, and a warp that reads whole vectors.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ptxgen.numerics.signature import Signature
 from ptxgen.numerics.softcap import capped as capped_by
 
 SEGMENT = 256
-"""Classes of a segment: columns of the widest tile of tensor cores."""
+"""Number of classes per segment, the columns of the widest tensor-core tile."""
 FLCE = Contract(
     "flce",
     3,
@@ -47,9 +47,10 @@ FLCE = Contract(
     "simt",
 )
 LEAST = -86.0
-"""Least argument of a weight's ``exp``; smaller ones are raised to it: no weight is subnormal."""
+"""Lower clamp of arguments of :data:`weight` in f32, so that no result is subnormal."""
 CAP = 64.0
-"""Softcaps up to it bring small logits (``softcap.NEAR``) to within -LEAST of each other."""
+"""Softcap up to which capped logits with ``|x / softcap| < softcap.NEAR`` differ by less than
+-LEAST. Their exponentials then need no clamp: :data:`near_weight` computes them."""
 
 LOGIT_SEGMENTS = Signature(
     "logit_segments",
@@ -98,7 +99,7 @@ LOGIT_GRADIENT = Signature(
 
 
 def segments(n: int) -> int:
-    """Segments of a row of ``n`` classes."""
+    """Number of segments of a row of ``n`` classes."""
     return -(-n // SEGMENT)
 
 
@@ -106,12 +107,11 @@ def _near_weight(x: Node) -> Node:
     rounded = fma(x, F32.log2_e[0], F32.rounder)
     r = fma(x, F32.log2_e[0], -(rounded - F32.rounder))
     power = fma(functions._horner(r, functions.EXP2_SHORT), r, 1)
-    return from_bits(bits(power) + (bits(rounded) << F32.places))
+    return from_bits(bits(power) + (bits(rounded) << F32.mantissa_bits))
 
 
 near_weight = Function("near_weight", _near_weight, 1)
-"""``exp(x)`` for LEAST <= x <= 0 to 2**-23, by ``2**r`` and an exponent that is added. Of a NaN it
-is some number."""
+"""``exp(x)`` for LEAST <= x <= 0, f32, with an error of 2**-23; for a NaN an unspecified value."""
 
 
 def _weight(x: Node) -> Node:
@@ -119,14 +119,16 @@ def _weight(x: Node) -> Node:
 
 
 weight = Function("weight", _weight, 1, types=("f32", "f64"))
-"""``exp(x)`` for x <= 0, of at least LEAST; of f64 :data:`ptxgen.numerics.row_reductions.decay`."""
+"""Exponential of a logit relative to its segment's maximum: ``exp(max(x, LEAST))`` for x <= 0; in
+f64 :data:`ptxgen.numerics.row_reductions.decay`."""
 
 
 def peak(dtype: str, capped: bool, near: bool = False) -> Formula:
-    """Formula of a segment's maximum ``m`` from its largest logit ``x``.
+    """Returns the formula of a segment's maximum ``m``: its largest logit ``x``, after the softcap.
 
-    ``near``: all logits are small, as in :func:`ptxgen.numerics.softcap.capped`, and none is less
-    than LEAST below the largest.
+    ``dtype``: that of the logits; ``capped``: whether there is a softcap; ``near``: whether
+    ``|x / softcap|`` is known to be below ``softcap.NEAR``, so that a shorter formula has the same
+    bits.
     """
     x, softcap = _logit(STORED[dtype], capped)
     z, _ = capped_by(x, softcap, near)
@@ -134,7 +136,12 @@ def peak(dtype: str, capped: bool, near: bool = False) -> Formula:
 
 
 def term(dtype: str, capped: bool, near: bool = False) -> Formula:
-    """Formula of the term that logit ``x`` adds to the sum of its segment, of maximum ``m``."""
+    """Returns the formula of ``exp(z - m)``, the term that a logit adds to the sum of its segment.
+
+    z is the logit ``x`` after the softcap, ``m`` the segment's maximum. ``dtype``, ``capped``: as
+    in :func:`peak`; ``near``: whether all ``|x / softcap|`` are known to be below ``softcap.NEAR``,
+    and all ``z - m`` at least LEAST, so that a shorter formula has the same bits.
+    """
     x, softcap = _logit(dtype, capped)
     z, _ = capped_by(x, softcap, near)
     below = z - read("m", x.type, "scalar")
@@ -142,9 +149,11 @@ def term(dtype: str, capped: bool, near: bool = False) -> Formula:
 
 
 def gradient(dtype: str, capped: bool, near: bool = False) -> Formula:
-    """Formula of the gradient by logit ``x``, from its row's maximum, scale and share ``dy``.
+    """Returns the formula of the gradient by logit ``x``, rounded to ``dtype``.
 
-    ``hit``: whether ``x`` is the logit of the row's target.
+    Its inputs are x and, of x's row, the maximum ``top``, the factor ``scale`` of ``exp(z - top)``,
+    the gradient ``dy`` by the loss, the label ``smoothing``, and ``hit``, whether x is the logit of
+    the target. ``capped``, ``near``: as in :func:`peak`.
     """
     x, softcap = _logit(dtype, capped)
     top, scale, dy, smoothing = (

@@ -1,17 +1,17 @@
-"""Formats of quantized weights: how their numbers are stored, and what these stand for, as data.
+"""Formats of quantized weights: storage and decoding, as data.
 
-A weight W ``[N, K]`` (``nn.Linear``'s) is stored as a code of few bits for each number, and one or
-two numbers for each *block* of neighbours along K. It stands for
+A weight W ``[N, K]`` (as of ``nn.Linear``) is stored as a code of few bits per element, and a scale
+and perhaps an offset per *block* of neighbours along K. It is decoded by
 
     w[n, k] = decoding(code, scale, offset)         each operation rounded once to f32
 
-where ``code`` is what the number's code stands for (:attr:`WeightFormat.values`), and ``scale`` and
-``offset`` are its block's. A weight of another dtype is rounded once more, to nearest even.
+where ``code`` is the value of the element's code (:attr:`WeightFormat.values`), and ``scale`` and
+``offset`` are its block's. For other dtypes w is rounded once more, to nearest even.
 
 Storage
-    ``data`` has the codes of a block one behind the other, the first in the lowest bits of its
-    first byte, blocks row by row: ``[N, K * bits / 8]`` bytes. ``scales``, and ``offsets`` if
-    there are any, have a number for each block: ``[N, K / block]``.
+    ``data`` is ``[N, K * bits / 8]`` bytes: the codes in order, packed without gaps, each row from
+    the lowest bits of its first byte on. ``scales`` and ``offsets`` (if any) have one element per
+    block: ``[N, K / block]``.
 
 :mod:`ptxgen.numerics.formats` has the formats of the package.
 """
@@ -33,13 +33,13 @@ from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.dtype import FULL, ITEMSIZE
 
 BITS = range(2, 9)
-"""Bits that a code may have."""
+"""Allowed numbers of bits per code of a weight format."""
 UNIT = 8
-"""Numbers that a block is a multiple of: their codes are whole bytes."""
+"""Granularity of a block, in elements, so that its codes are whole bytes."""
 NUMBERS = ("f32", "bf16", "f16")
-"""Dtypes that scales and offsets may have."""
+"""Allowed dtypes of a weight format's scales and offsets, short."""
 RULES = ("absmax",)
-"""Rules by which numbers are quantized."""
+"""Names of the quantization methods of :attr:`WeightFormat.quantize`."""
 _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = MappingProxyType(
     {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 )
@@ -53,12 +53,12 @@ def _is_f32(value: float) -> bool:
 
 
 def unsigned(bits: int) -> tuple[float, ...]:
-    """0, 1, ... 2^bits - 1."""
+    """Returns the values of unsigned integer codes: 0, 1, ... 2^bits - 1."""
     return tuple(map(float, range(1 << bits)))
 
 
 def signed(bits: int) -> tuple[float, ...]:
-    """Integers of ``bits`` bits in two's complement, in the order of their codes."""
+    """Returns the values of two's complement integer codes: 0, 1, ... -2, -1."""
     half = 1 << bits - 1
     return tuple(map(float, (*range(half), *range(-half, 0))))
 
@@ -67,15 +67,16 @@ def signed(bits: int) -> tuple[float, ...]:
 class WeightFormat:
     """A format of quantized weights.
 
-    ``bits``: of a code; ``block``: numbers along K that share a scale; ``values``: what each code
-    stands for, exact f32 numbers (:func:`unsigned`, :func:`signed`, or a codebook); ``decoding``:
-    a number of the weight, of ``code``, ``scale`` and ``offset`` with ``+``, ``-`` and ``*``;
-    ``scales``, ``offsets``: their dtypes, short, or None for a format without offsets;
-    ``quantize``: "absmax" if scales are the largest magnitude of a block over the largest of
-    ``values``, and codes the nearest; None for a format that nothing is quantized to here.
-    ``source``: where the format is defined. ``version`` counts changes of bits.
+    ``bits``: number of bits per code; ``block``: number of elements along K that share a scale;
+    ``values``: the value of each code, exact f32 numbers (:func:`unsigned`, :func:`signed`, or a
+    codebook); ``decoding``: Python expression that computes an element from ``code`` (the code's
+    value), ``scale`` and ``offset`` with ``+``, ``-`` and ``*``; ``scales``, ``offsets``: short
+    dtypes of the blocks' scales and offsets (None: no offsets). ``quantize``: "absmax", where a
+    block's scale is its largest magnitude over the largest of ``values``, and codes are the
+    nearest; None if quantizing to the format is not supported. ``source``: the format's definition.
+    ``version`` counts changes of bits.
 
-    Raises SpecError for what does not fit together.
+    Raises SpecError for fields that contradict each other.
     """
 
     name: str
@@ -131,7 +132,7 @@ class WeightFormat:
         return found
 
     def decode(self, code: Any, scale: Any, offset: Any = None) -> Any:
-        """``decoding`` of whatever has these operators: f32 arrays, tensors, nodes of formulas."""
+        """Evaluates the format's ``decoding`` on f32 arrays, tensors or nodes of formulas."""
         given = {"code": code, "scale": scale, "offset": offset}
 
         def value(node: Any) -> Any:
@@ -142,57 +143,61 @@ class WeightFormat:
         return value(self._parsed)
 
     def sizes(self, k: int) -> dict[str, int]:
-        """Numbers of each array in a row of ``k`` numbers, a multiple of :attr:`block`."""
+        """Returns the number of items per row of each array of the weight, by array name, for rows
+        of ``k`` elements (whole blocks).
+        """
         return {"data": k * self.bits // 8, **dict.fromkeys(self.beside, k // self.block)}
 
     @property
     def beside(self) -> dict[str, str]:
-        """Arrays with a number for each block, and their dtypes, short."""
+        """Arrays that have one value per block, ``scales`` and in some formats ``offsets``, with
+        their short dtypes.
+        """
         return {"scales": self.scales} | ({"offsets": self.offsets} if self.offsets else {})
 
     @property
     def dtypes(self) -> dict[str, str]:
-        """The full names of the dtypes of its arrays."""
+        """Full dtype names of the arrays of a weight in this format, by array name."""
         return {"data": "uint8", **{name: FULL[dtype] for name, dtype in self.beside.items()}}
 
     def check_arrays(self, names: Collection[str]) -> None:
-        """Raises OptionError if offsets are there and the format has none, or the other way."""
+        """Raises OptionError if ``names`` has "offsets" and the format has none, or vice versa."""
         if ("offsets" in names) != (self.offsets is not None):
             takes = "has offsets; pass them" if self.offsets else "has no offsets; leave them out"
             raise OptionError(f"format {self.name!r} {takes}")
 
     @property
     def zero(self) -> int | None:
-        """The code that stands for 0, if one does."""
+        """Code whose value is 0, or None if the format has none."""
         return self.values.index(0.0) if 0.0 in self.values else None
 
     @cached_property
     def integers(self) -> str | None:
-        """Kind "unsigned" or "signed", if each code is the integer it stands for; else None."""
+        """Kind of integer that all codes are, "unsigned" or "signed"; None for a codebook."""
         known = {unsigned(self.bits): "unsigned", signed(self.bits): "signed"}
         return known.get(self.values)
 
     @cached_property
     def contract(self) -> Contract:
-        """Contract of the decoding of a weight."""
+        """Numeric contract of decoding a weight of this format."""
         step = f"w = {self.decoding}, each operation rounded to f32; then to its dtype"
         return Contract(self.name, self.version, step, "any")
 
     @property
     def bits_of_all(self) -> float:
-        """Bits of a number with its share of scales and offsets."""
+        """Average number of bits per element of the weight, scales and offsets included."""
         return self.bits + sum(8 * ITEMSIZE[d] for d in self.beside.values()) / self.block
 
     def __str__(self) -> str:
-        """Its name and version, and a digest of everything that decides bits."""
+        """Returns the format's name and version, and a digest of all fields that decide bits."""
         values = ",".join(v.hex() for v in self.values)
-        told = (self.bits, self.block, values, self.decoding, self.scales, self.offsets)
-        digest = hashlib.sha256(repr(told).encode()).hexdigest()
+        fields = (self.bits, self.block, values, self.decoding, self.scales, self.offsets)
+        digest = hashlib.sha256(repr(fields).encode()).hexdigest()
         return f"{self.contract} {digest[:8]}"
 
 
 class Quantized(NamedTuple):
-    """Key of the kernels of products with quantized weights: x's dtype, W's format."""
+    """Key of route tables of products with quantized weights: x's short dtype, W's format."""
 
     dtype: str
     format: WeightFormat

@@ -1,10 +1,10 @@
 """The library's operations, by name: :data:`ptxgen.program.registry.OPERATIONS`.
 
-Each is a function that lowers it (:class:`ptxgen.program.operation.Op`), or a row of a table: of
-pointwise functions (:mod:`ptxgen.ops.pointwise_table`), of operations over rows
+An operation is a function that lowers it (:class:`ptxgen.program.operation.Op`), or a row of a
+table: of pointwise functions (:mod:`ptxgen.ops.pointwise_table`), of operations over rows
 (:mod:`ptxgen.numerics.row_reductions`), of reductions down columns
-(:mod:`ptxgen.numerics.column_reductions`). All are found when the first is asked for, and those of
-rows made when they are.
+(:mod:`ptxgen.numerics.column_reductions`). The first lookup imports all modules; an operation of a
+table is made when it is first looked up.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ HELPERS = (
     "row_reductions",
     "views",
 )
-"""Modules of this package without operations of their own, or with those of a table. All others are
-searched for operations: a new file is found.
+"""Modules of this package that are not searched for operations: helpers, and those that make the
+operations of a table. All others are searched, so that a new file needs no entry.
 """
 
 
-def _made(module: str, name: str) -> Op:
-    """The operation of a row of a table."""
+def _make(module: str, name: str) -> Op:
+    """Makes operation ``name`` by function ``operation`` of ``ptxgen.ops.{module}``."""
     found: Op = import_module(f"ptxgen.ops.{module}").operation(name)
     return found
 
 
 def _makers() -> dict[str, Callable[[], Op]]:
-    """Returns the function that makes each operation, by the operation's name."""
+    """Returns the functions that make the library's operations, by operation name."""
     found: dict[str, Callable[[], Op]] = {}
     for name in (*(row.name for row in (*ROWS, *INNER)), *(f"cast_{d}" for d in FULL)):
-        found[name] = partial(_made, "pointwise", name)
+        found[name] = partial(_make, "pointwise", name)
     for name in REDUCTIONS:
-        found[name] = partial(_made, "column_reductions", name)
+        found[name] = partial(_make, "column_reductions", name)
     for name, row in TABLE.items():
-        found[f"{name}_rows" if row.form else name] = partial(_made, "row_reductions", name)
+        found[f"{name}_rows" if row.form else name] = partial(_make, "row_reductions", name)
         if row.form in ("reduce", "along"):
-            found[name] = partial(_made, "reductions", name)
+            found[name] = partial(_make, "reductions", name)
     for module in sorted({each.name for each in iter_modules(__path__)} - set(HELPERS)):
         home = import_module(f"ptxgen.ops.{module}")
         for name, value in vars(home).items():
@@ -81,10 +81,10 @@ def register(op: Op, tables: Mapping[Key, RouteTable] | None = None) -> Any:
     """Adds an operation that is not in the package, with the route tables that it needs, and
     returns the function that calls it.
 
-    Dispatch functions are made from the tables here and now; ``ptxgen.dispatch.prove`` proves them
-    as it does those of the package.
+    Dispatch functions are generated from the tables in this call; ``ptxgen.dispatch.prove`` proves
+    them like those of the package.
 
-    Raises SpecError, and adds nothing, for a name, a table or a kernel that is taken.
+    Raises SpecError, and adds nothing, if the name, a table or a kernel exists already.
     """
     if op.name in OPERATIONS:
         raise SpecError(f"there is an operation {op.name!r} already")

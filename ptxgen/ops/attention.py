@@ -1,4 +1,4 @@
-"""``attention``: contract ``attention/2``."""
+"""``attention``: checks a call's arrays, and launches kernels of contract ``attention/2``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxgen.numerics.attention import HEAD_MAX
 from ptxgen.numerics.dtype import DTYPES, SINGLE
 from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real
 from ptxgen.numerics.signature import broadcast
-from ptxgen.ops.views import alignment, apart, check_vector, results
+from ptxgen.ops.views import alignment, check_vector, results, strided_rows
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -30,10 +30,11 @@ Scalars = list[tuple[str, int | float]]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of a call, from the shapes of its arrays.
+    """Sizes of an attention call, from the shapes of its arrays.
 
-    ``packed``: a ragged batch, sequences one behind the other; ``paged``: a KV cache in blocks of
-    ``page`` keys; ``turned``: heads come before tokens. ``lead``: the dimensions of the batch.
+    ``packed``: whether the batch is ragged (sequences concatenated along tokens); ``paged``:
+    whether keys and values are in ``blocks`` pages of ``page`` keys; ``turned``: whether heads come
+    before tokens. ``lead``: the batch dimensions of q.
     """
 
     packed: bool
@@ -52,17 +53,20 @@ class Sizes:
 
     @property
     def group(self) -> int:
-        """Query heads that share one head of keys."""
+        """Number of query heads that share one key head."""
         return self.heads_q // self.heads
 
     @property
     def rows(self) -> int:
-        """Rows of queries that share keys: ``queries * group``."""
+        """Number of query rows that share keys: ``queries * group``."""
         return self.queries * self.group
 
     @property
     def tiled(self) -> dict[str, int]:
-        """Variables EXTRA and PAIRS of route tables: how kernels divide sequences into tiles."""
+        """Variables of the route tables that bound the number of tiles, by name. EXTRA: further
+        tiles of a ragged batch, for rows that do not fill one. PAIRS: pairs of sequence and key
+        head (ragged batch: key heads).
+        """
         if self.packed:
             return {"EXTRA": self.seqs + 1, "PAIRS": self.heads}
         return {"EXTRA": 0, "PAIRS": self.seqs * self.heads}
@@ -73,7 +77,7 @@ class Sizes:
 
 
 def sizes_of(arrays: Mapping[str, Any], layout: str) -> Sizes:
-    """Returns the sizes of a call. Raises ShapeError for arrays that do not fit together."""
+    """Returns the sizes of an attention call; raises ShapeError for shapes that do not agree."""
     q, k, v = (arrays[n] for n in "qkv")
     cu, table = arrays["cu_seqlens"], arrays["block_table"]
     packed, paged = cu is not None, table is not None
@@ -119,14 +123,16 @@ def sizes_of(arrays: Mapping[str, Any], layout: str) -> Sizes:
 
 
 COUNTS = ("lengths", "starts", "query_lengths")
-PLACES = ("cu_seqlens", "cu_seqlens_k")
+OFFSETS = ("cu_seqlens", "cu_seqlens_k")
 OF_HEADS = ("sinks", "slopes")
 OF_ROWS = ("lse", "delta")
 COPIED = ("q", "k", "v", "dout", "o")
 
 
 def check_arrays(of: Sizes, arrays: Mapping[str, Any]) -> None:
-    """Raises an error for arrays that do not fit, or not together."""
+    """Raises DtypeError or ShapeError for arrays that attention does not accept, and OptionError
+    for arrays that exclude or require each other.
+    """
     q, given = arrays["q"], {n for n, x in arrays.items() if x is not None}
     for name in "qkv":
         if arrays[name].dtype != q.dtype or q.dtype not in SINGLE:
@@ -141,7 +147,7 @@ def check_arrays(of: Sizes, arrays: Mapping[str, Any]) -> None:
         raise OptionError(f"cu_seqlens is given, and {min(given & alone)}; takes one of them")
     expected: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
         **dict.fromkeys(COUNTS, (("int32",), (of.seqs,))),
-        **dict.fromkeys(PLACES, (("int32",), (of.seqs + 1,))),
+        **dict.fromkeys(OFFSETS, (("int32",), (of.seqs + 1,))),
         "sinks": (SINGLE, (of.heads_q,)),
         "slopes": (("float32",), (of.heads_q,)),
     }
@@ -163,15 +169,15 @@ def check_arrays(of: Sizes, arrays: Mapping[str, Any]) -> None:
 
 
 def check_vectors(arrays: Mapping[str, Buffer | None]) -> None:
-    """Raises ShapeError for vectors (counts, offsets, numbers of heads) not of stride 1."""
-    for name in (*COUNTS, *PLACES, *OF_HEADS):
+    """Raises ShapeError for vectors (counts, offsets, sinks, slopes) that do not have stride 1."""
+    for name in (*COUNTS, *OFFSETS, *OF_HEADS):
         if (x := arrays[name]) is not None:
             check_vector(name, x)
 
 
-def within(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raises IndexRangeError for counts and offsets out of range. Waits for the arrays."""
-    named = dict.fromkeys((*COUNTS, *PLACES, "block_table")) | dict(arrays)
+def check_ranges(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Raises IndexRangeError for counts and offsets out of range; waits for the arrays."""
+    named = dict.fromkeys((*COUNTS, *OFFSETS, "block_table")) | dict(arrays)
     of = sizes_of(named, options["layout"])
     most = {
         "lengths": of.keys,
@@ -189,14 +195,14 @@ def within(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         if low < 0 or high > limit:
             wrong = low if low < 0 else high
             raise IndexRangeError(f"{name} has a value {wrong}; takes 0 .. {limit}")
-        if name in PLACES and (int(x[0]) or bool((x[1:] < x[:-1]).any())):
+        if name in OFFSETS and (int(x[0]) or bool((x[1:] < x[:-1]).any())):
             raise IndexRangeError(f"{name} does not ascend from 0")
 
 
 # -- arrays as kernels read them ----------------------------------------------------------------
-def _plain(name: str, x: Buffer) -> bool:
-    """Whether kernels read ``x`` as it lies: rows of stride 1 that begin at multiples of 16 bytes.
-    Tokens of k and v must not share memory (stride 0): the copy engine (TMA) refuses that.
+def _is_readable(name: str, x: Buffer) -> bool:
+    """Whether kernels can read ``x`` in place: rows have stride 1 and begin at multiples of 16
+    bytes. Tokens of k and v must not have stride 0: TMA refuses that.
     """
     steps = [s for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n > 1]
     same = name in ("k", "v") and x.shape[-3] > 1 and not x.strides[-3]
@@ -204,17 +210,17 @@ def _plain(name: str, x: Buffer) -> bool:
     return plain and not same and alignment(name, x, *steps) >= 16
 
 
-def _ready(b: ProgramBuilder, name: str, x: Buffer) -> Buffer:
-    """``x``, or a copy where kernels cannot read it as it lies."""
-    if _plain(name, x):
+def _readable(b: ProgramBuilder, name: str, x: Buffer) -> Buffer:
+    """Returns ``x`` if kernels can read it in place, else a copy with rows of whole 16 bytes."""
+    if _is_readable(name, x):
         return x
     unit = 16 // x.itemsize
-    room = b.empty((*x.shape[:-1], -(-x.shape[-1] // unit) * unit), x.dtype, name)
-    return b.copied(x, room.narrowed(-1, 0, x.shape[-1]))
+    padded = b.empty((*x.shape[:-1], -(-x.shape[-1] // unit) * unit), x.dtype, name)
+    return b.copied(x, padded.narrowed(-1, 0, x.shape[-1]))
 
 
-def spread(b: ProgramBuilder, name: str, x: Buffer | None, of: Sizes) -> Buffer | None:
-    """A mask or a bias as [sequences, heads, queries, keys], by strides. Raises ShapeError."""
+def expand_to_scores(b: ProgramBuilder, name: str, x: Buffer | None, of: Sizes) -> Buffer | None:
+    """Broadcasts a mask or a bias to [sequences, heads, queries, keys]; raises ShapeError."""
     if x is None:
         return None
     scores = (*of.lead, of.heads_q, of.queries, of.keys)
@@ -225,26 +231,27 @@ def spread(b: ProgramBuilder, name: str, x: Buffer | None, of: Sizes) -> Buffer 
 
 
 def steps(name: str, x: Buffer | None, *along: str) -> Scalars:
-    """Strides (elements) along the first dimensions as scalars; 0 along size 1, and for None."""
+    """Returns the strides of ``x`` as scalars ``NAME_ALONG``, in elements; 0 for size 1 or None."""
     if x is None:
         return [(f"{name}_{each}".upper(), 0) for each in along]
     moved = zip(along, x.shape, x.strides, strict=False)
     return [(f"{name}_{each}".upper(), step if n > 1 else 0) for each, n, step in moved]
 
 
-def maps(of: Sizes, mask: Buffer | None, apart: bool, form: Form) -> int:
-    """Number of query blocks in all distinct masks (:mod:`ptxgen.spec.attention_mask`). ``apart``:
-    whether sequences begin at different keys. 0 where kernels read the mask as it lies.
+def maps(of: Sizes, mask: Buffer | None, shifted: bool, form: Form) -> int:
+    """Returns the number of query blocks of all distinct masks, which are packed to bit maps
+    (:mod:`ptxgen.spec.attention_mask`); 0 if kernels read the mask itself. ``shifted``: whether
+    sequences begin at different keys (``starts``).
     """
     if mask is None or form.rounds_scores:
         return 0
     own = dict(steps("mask", mask, "batch", "head", "row"))
-    batches = of.seqs if own["MASK_BATCH"] or apart else 1
+    batches = of.seqs if own["MASK_BATCH"] or shifted else 1
     heads = of.heads_q if own["MASK_HEAD"] else 1
     return batches * heads * (-(-of.queries // QUERIES) if own["MASK_ROW"] else 1)
 
 
-def told(
+def launch_scalars(
     of: Sizes,
     causal: bool,
     window: int | None,
@@ -253,7 +260,10 @@ def told(
     softcap: float | None,
     rounded: bool,
 ) -> Scalars:
-    """Scalars of a launch: sizes, window and flags of the mask, and the factors of scores."""
+    """Returns scalars of a launch: sizes, window, flags, and factors that turn scores into
+    exponents of 2 (``scale``, ``softcap`` and ``log2(e)``). ``rounded``: whether logits are rounded
+    (:attr:`Form.rounds_scores`).
+    """
     factor = 1.0 if rounded else scale * log2(e)
     wide = BIAS_F32 if bias is not None and bias.dtype == "float32" else 0
     return [
@@ -268,11 +278,11 @@ def told(
 
 
 _OPTIONS = ("causal", "window", "scale", "softcap", "layout")
-_ARRAYS = ("bias", "mask", *COUNTS, *PLACES, *OF_HEADS)
+_ARRAYS = ("bias", "mask", *COUNTS, *OFFSETS, *OF_HEADS)
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients by q, k, v, bias and sinks."""
+    """Gradients of ``attention`` by q, k, v, bias and sinks, by ``attention_grad``."""
     if at.arguments.get("block_table") is not None:
         raise GradError("attention with block_table has no gradient; pass keys without one")
     if "slopes" in at.needs:
@@ -292,7 +302,7 @@ def _vjp(b: Builder, at: Backward) -> Gradients:
     return {n: x for n, x in zip(("q", "k", "v", *wanted), found, strict=True) if n in at.needs}
 
 
-@op(checks=within, vjp=_vjp, results=("out",))
+@op(checks=check_ranges, vjp=_vjp, results=("out",))
 def attention(
     b: ProgramBuilder,
     q: Buffer,
@@ -319,39 +329,39 @@ def attention(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Any:
-    """``softmax(scale · q kᵀ + mask) · v``, of each query over the keys that it sees.
+    """``softmax(scale · q kᵀ + mask) · v``, for each query over the keys that it attends to.
 
-    ``causal``: none behind the query's own place, the last query standing at the last key;
-    ``window``: none that is so many places away or more. ``mask`` (bool): none where it is False;
+    ``causal``: keys up to the query's position; the last query has the position of the last key.
+    ``window``: keys less than ``window`` positions away. ``mask`` (bool): keys where it is True;
     ``bias``: added to the logits. ``softcap``: logits become ``softcap · tanh(x / softcap)``;
-    ``slopes`` (ALiBi): ``slope · (j - i)`` is added; ``sinks``: a logit of each head without a
-    value. ``scale``: ``1 / sqrt(D)`` by default. ``return_lse``: the logarithm of the sum of
-    exponentials as well.
+    ``slopes`` (ALiBi): ``slope · (j - i)`` is added; ``sinks``: a logit for each head without a
+    value. ``scale``: ``1 / sqrt(D)`` by default. ``return_lse``: also returns the logarithm of the
+    sum of exponentials.
 
     Shapes
-        ``q`` ``[..., H, S, D]``, ``k`` ``[..., HK, L, D]``, ``v`` ``[..., HK, L, E]``, by any
-        strides; H is a multiple of HK, and so many heads of queries share one of keys. The result
-        is ``[..., H, S, E]``, the logarithms ``[..., H, S]``. ``layout="bshd"``: ``[..., S, H, D]``
+        ``q`` ``[..., H, S, D]``, ``k`` ``[..., HK, L, D]``, ``v`` ``[..., HK, L, E]``, of any
+        strides; H is a multiple of HK: H / HK query heads share a key head. The result is
+        ``[..., H, S, E]``, the logarithms ``[..., H, S]``. ``layout="bshd"``: ``[..., S, H, D]``
         and so on. ``mask`` and ``bias`` broadcast to ``[..., H, S, L]``; ``sinks`` and ``slopes``
         ``[H]``.
-        ``lengths``, ``starts`` and ``query_lengths`` ``[B]``: of each sequence, how many keys there
-        are, at which the first is (padding on the left), and how many queries; queries beyond give
-        zeros. ``cu_seqlens`` ``[B + 1]``: sequences lie one behind the other, ``q`` ``[T, H, D]``,
-        and begin there, those of keys at ``cu_seqlens_k`` (default: there as well).
-        ``block_table`` ``[B, P]``: keys and values ``[blocks, page, HK, D]`` lie in these blocks,
-        ``lengths`` of them.
+        ``lengths``, ``starts`` and ``query_lengths`` ``[B]``: number of keys, index of the first
+        key (left padding) and number of queries of each sequence; further queries give zeros.
+        ``cu_seqlens`` ``[B + 1]``: a ragged batch, ``q`` ``[T, H, D]``; a sequence's queries begin
+        there, its keys at ``cu_seqlens_k`` (default: at ``cu_seqlens``).
+        ``block_table`` ``[B, P]``: a paged KV cache; the blocks of keys and values
+        ``[blocks, page, HK, D]`` of each sequence, which has ``lengths`` keys.
     Dtypes
         bfloat16, float16 or float32, and so the result; ``mask`` bool, ``bias`` as ``q`` or
-        float32, ``sinks`` bfloat16, float16 or float32, whatever ``q`` is (converted to float32,
-        which is exact), ``slopes`` float32, the logarithms float32; counts int32, on the
-        device: nothing waits for them, unless ``check``. Counts that are out of range are read
-        as the nearest that is not.
+        float32, ``sinks`` bfloat16, float16 or float32 (converted to float32, exactly),
+        ``slopes`` float32, the logarithms float32; counts int32, on the device: nothing waits for
+        them, unless ``check``. Counts out of range are clamped.
     Order
         Contract ``attention/2`` (:mod:`ptxgen.numerics.attention`): blocks of 128 keys (64 where a
-        head dimension exceeds 128) ascending, splits of 1024 joined ascending. A query's bits
-        depend on it and on the keys and values that it sees, at their places in the sequence: not
-        on the batch, on other queries or on where keys lie. :func:`ptxgen.reference.attention`
-        returns the same bits. What is not seen may be NaN or unwritten; nothing seen gives 0.
+        head dimension exceeds 128) ascending, splits of 1024 keys merged ascending. A query's bits
+        depend on it, and on the keys and values that it attends to, at their positions in the
+        sequence: not on the batch, on other queries or on storage.
+        :func:`ptxgen.reference.attention` returns the same bits. Masked keys and values may be NaN
+        or uninitialised; a query without keys gives 0.
     Errors
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
         is launched or written; with ``check`` IndexRangeError for counts out of range.
@@ -370,7 +380,7 @@ def attention(
     y = b.result((*q.shape[:-1], of.head_v), q.dtype, memory[0])
     sums = b.result(q.shape[:-1], "float32", memory[1], "lse") if return_lse else None
     found = (y, sums) if return_lse else y
-    arrays |= {n: spread(b, n, arrays[n], of) for n in ("mask", "bias")}
+    arrays |= {n: expand_to_scores(b, n, arrays[n], of) for n in ("mask", "bias")}
     if b.abstract or y.size == 0:
         return found
     if of.keys == 0:  # kernels read one zero key that no sequence contains
@@ -385,7 +395,7 @@ def attention(
     if sinks is not None:
         arrays["sinks"] = b.cast(sinks, "float32")
     if y.strides[-1] != 1 and of.head_v > 1:
-        raise apart("out", y)
+        raise strided_rows("out", y)
     form, scale = form_of(of, q.dtype, scale, softcap, bias, slopes)
     sizes = {
         "ROWS": of.rows,
@@ -402,12 +412,12 @@ def attention(
     scalars: Scalars = [
         *(("PAGE", of.page), ("BLOCKS", of.blocks)),
         ("TABLE_ROW", 0 if block_table is None else block_table.strides[0]),
-        *told(of, causal, window, bias, scale, softcap, form.rounds_scores),
+        *launch_scalars(of, causal, window, bias, scale, softcap, form.rounds_scores),
     ]
     arrays |= {"out": y, "lse": sums}
     for name in ("q", "k", "v", "out", "lse"):
         arrays[name] = flat = flat_of(b, of, name, arrays[name])
-        scalars += lies(of, name, flat)
+        scalars += stride_scalars(of, name, flat)
     for name in ("bias", "mask"):
         scalars += steps(name, arrays[name], "batch", "head", "row", "key")
     if of.packed and not of.paged and cu_seqlens_k is None:
@@ -420,16 +430,16 @@ def attention(
 
 
 def sharing(problem: Problem, by: int, k: Buffer, v: Buffer) -> Problem | None:
-    """The problem of a call in which each ``by`` neighbouring heads have equal keys and values, as
+    """Returns ``problem``, in which each ``by`` neighbouring heads have equal keys and values, as
     grouped-query attention that reads them once, from ``k`` and ``v`` [batch, tokens, heads, ...].
-    None where kernels do not take these.
+    Returns None where kernels cannot read these.
     """
     values, scalars = dict(problem.values), dict(problem.scalars)
     heads, group = int(scalars["HEADS"]), int(scalars["GROUP"])
     values |= {"ROWS": values["ROWS"] * by, "PAIRS": values["PAIRS"] // by}
     scalars |= {"HEADS": heads // by, "GROUP": group * by}
     for name, x in (("k", k), ("v", v)):
-        if not _plain(name, x):
+        if not _is_readable(name, x):
             return None
         scalars |= dict(steps(name, x, "batch", "row", "head"))
     if values["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(values):
@@ -447,7 +457,10 @@ def form_of(
     bias: Buffer | None,
     slopes: Buffer | None,
 ) -> tuple[Form, float]:
-    """The form that kernels are compiled for, and the scale of scores."""
+    """Returns the :class:`Form` that kernels are compiled for, and the scale of scores (default:
+    ``1 / sqrt(head dimension)``). Logits are rounded if there is a ``softcap``, ``bias`` or
+    ``slopes``, or if the scale is not positive.
+    """
     scale = 1 / sqrt(of.head) if scale is None else scale
     rounded = any(x is not None for x in (softcap, bias, slopes)) or scale <= 0
     heads = (-(-n // STEP) * STEP for n in (of.head, of.head_v))
@@ -455,8 +468,10 @@ def form_of(
 
 
 def flat_of(b: ProgramBuilder, of: Sizes, name: str, x: Buffer | None) -> Buffer | None:
-    """An array as [batch, tokens, heads, ...], or [tokens, heads, ...] in a ragged batch. Arrays
-    of ``COPIED`` become copies where kernels cannot read them as they lie.
+    """Returns argument ``name`` as [batch, tokens, heads, ...], or as [tokens, heads, ...] in a
+    ragged batch. Queries, keys, values, results and their gradients (``COPIED``) are copied where
+    kernels cannot read them in place. Raises ShapeError for other arrays whose batch dimensions are
+    not evenly spaced.
     """
     if x is None:
         return None
@@ -467,7 +482,7 @@ def flat_of(b: ProgramBuilder, of: Sizes, name: str, x: Buffer | None) -> Buffer
     if cache and not of.packed and not of.paged:
         x = x.expanded((*of.lead, *x.shape[-3:]))
     if name in COPIED:
-        x = _ready(b, name, x)
+        x = _readable(b, name, x)
     if of.packed or (of.paged and cache):
         return x
     shape = (of.seqs, *x.shape[-inner:])
@@ -477,8 +492,8 @@ def flat_of(b: ProgramBuilder, of: Sizes, name: str, x: Buffer | None) -> Buffer
     return flat
 
 
-def lies(of: Sizes, name: str, flat: Buffer | None) -> Scalars:
-    """Strides of an array that :func:`flat_of` returned, as scalars."""
+def stride_scalars(of: Sizes, name: str, flat: Buffer | None) -> Scalars:
+    """Returns the strides of an array from :func:`flat_of`, as scalars, in elements."""
     if of.packed and not (of.paged and name in ("k", "v")):
         return [(f"{name}_batch".upper(), 0), *steps(name, flat, "row", "head")]
     return steps(name, flat, "batch", "row", "head")

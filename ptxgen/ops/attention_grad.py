@@ -1,4 +1,4 @@
-"""``attention_grad``: contract ``attention_grad/3``, and the gradient of ``attention``."""
+"""``attention_grad``: the gradients of ``attention``, by contract ``attention_grad/3``."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from ptxgen.ops.attention import (
     Softcap,
     Window,
     check_arrays,
+    check_ranges,
     check_vectors,
+    expand_to_scores,
     flat_of,
     form_of,
-    lies,
+    launch_scalars,
     maps,
     sizes_of,
-    spread,
     steps,
-    told,
-    within,
+    stride_scalars,
 )
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import apart, results
+from ptxgen.ops.views import results, strided_rows
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import op
@@ -46,13 +46,13 @@ from ptxgen.tiles.attention_grad import KERNELS, key
 _sunk = Pointwise(
     lambda sink, lse, delta: where(lse == -inf, 0, -functions.exp(sink - lse) * delta), "sunk"
 )
-"""The term that a row adds to the gradient of its head's sink."""
+"""Formula of the term that a query adds to the gradient of its head's sink."""
 ADDED = 8
-"""Most partial sums that one launch adds."""
+"""Most partial sums of dk and dv that one launch adds."""
 
 
 def _like(name: str, x: Buffer, shape: tuple[int, ...], dtype: str) -> None:
-    """Raises ShapeError or DtypeError unless ``x`` has the given shape and dtype."""
+    """Raises ShapeError or DtypeError unless array ``x`` has this shape and dtype."""
     if tuple(x.shape) != shape or x.dtype != dtype:
         raise (ShapeError if tuple(x.shape) != shape else DtypeError)(
             f"{name} has dtype {x.dtype} and shape {list(x.shape)}; takes {dtype} {list(shape)}, "
@@ -91,8 +91,9 @@ def attention_backward(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Any:
-    """The gradients by q, k and v, D, and with ``dlogits`` the gradient by the logits, from the
-    results ``o`` and their logarithms ``lse``. ``k`` and ``v`` have all leading dimensions.
+    """Returns dq, dk, dv, ``D = sum(do * o)`` of each query, and with ``dlogits`` the gradient by
+    the logits, given results ``o`` and logarithms ``lse``. ``k`` and ``v`` have all of q's leading
+    dimensions.
     """
     arrays: dict[str, Buffer | None] = {
         **{"q": q, "k": k, "v": v, "dout": do, "o": o, "lse": lse},
@@ -117,7 +118,7 @@ def attention_backward(
             (*of.lead, of.heads_q, of.queries, of.keys), "float32", memory[4], "dlogits"
         )
     found = (*made.values(), delta, *(() if logits is None else (logits,)))
-    arrays |= {n: spread(b, n, arrays[n], of) for n in ("mask", "bias")}
+    arrays |= {n: expand_to_scores(b, n, arrays[n], of) for n in ("mask", "bias")}
     if b.abstract:
         return found
     nothing = do.size == 0 or of.keys == 0
@@ -125,13 +126,13 @@ def attention_backward(
     if parts(of.group) > 1 and not nothing:
         sums = {n: b.empty((parts(of.group), *made[n].shape), "float32") for n in ("dk", "dv")}
     # Kernels write no gradients of keys outside sequences, nor of logits that are masked.
-    unkept = any(x is not None for x in (lengths, starts, cu_seqlens))
-    kept = {"dq": True, "delta": True, "dk": not unkept, "dv": not unkept, "dlogits": False}
+    partial_keys = any(x is not None for x in (lengths, starts, cu_seqlens))
+    covered = {"dq": True, "delta": True, "dk": not partial_keys, "dv": not partial_keys}
     if nothing:
-        kept = {"delta": do.size > 0}  # D needs no keys: it is sum(do * o)
+        covered = {"delta": do.size > 0}  # D needs no keys: it is sum(do * o)
     written = made | sums | {"delta": delta} | ({} if logits is None else {"dlogits": logits})
     for name, x in written.items():
-        if x.size and not kept.get(name):
+        if x.size and not covered.get(name):
             b.fill(x, 0, out=x)
     if nothing:
         if do.size:
@@ -140,13 +141,13 @@ def attention_backward(
     check_vectors(arrays)
     for name, y in made.items():
         if y.strides[-1] != 1 and y.shape[-1] > 1:
-            raise apart(name, y)
+            raise strided_rows(name, y)
     form, scale = form_of(of, q.dtype, scale, softcap, bias, slopes)
     scalars: Scalars = [
         ("KEYS", of.keys),
         ("SCALE", scale),
         ("PART", part(of.group)),
-        *told(of, causal, window, bias, scale, softcap, form.rounds_scores),
+        *launch_scalars(of, causal, window, bias, scale, softcap, form.rounds_scores),
     ]
     if sums:
         scalars = [(n, int(x) | SUMS if n == "FLAGS" else x) for n, x in scalars]
@@ -154,7 +155,7 @@ def attention_backward(
     arrays |= {n: x.one(0, 0) for n, x in sums.items()}
     for name in ("q", "k", "v", "dout", "o", "lse", "delta", "dq", "dk", "dv"):
         arrays[name] = flat = flat_of(b, of, name, arrays[name])
-        scalars += lies(of, name, flat)
+        scalars += stride_scalars(of, name, flat)
     scalars += [(f"{n.upper()}_PART", sums[n].strides[0] if sums else 0) for n in ("dk", "dv")]
     for name in ("bias", "mask"):
         scalars += steps(name, arrays[name], "batch", "head", "row", "key")
@@ -164,14 +165,14 @@ def attention_backward(
     if of.packed and cu_seqlens_k is None:
         arrays["cu_seqlens_k"] = cu_seqlens
     bind = {n: x for n, x in (arrays | sums).items() if x is not None}
-    plain = not form.rounds_scores and _brought(arrays["q"]) and _brought(arrays["dout"])
+    plain = not form.rounds_scores and _is_loadable(arrays["q"]) and _is_loadable(arrays["dout"])
     mapped = maps(of, arrays["mask"], starts is not None, form)
     for which in KERNELS:
-        left = {"dkdv": {"dq", "dlogits", "o"}, "dq": {"dk", "dv"}}[which]
+        unused = {"dkdv": {"dq", "dlogits", "o"}, "dq": {"dk", "dv"}}[which]
         what = f"attention_grad {which} {form} {of}"
         sizes = _sizes(of, which, form, {"PLAIN": int(plain), "MAPS": mapped}, what)
         problem = partial(Problem, key(which, form.dtype), form, sizes, tuple(scalars), what)
-        own = {n: x for n, x in bind.items() if n not in left}
+        own = {n: x for n, x in bind.items() if n not in unused}
         forced = kernel if kernel and ("_dq_" in kernel) == (which == "dq") else None
         b.launch(problem, own, forced)
     for name, x in sums.items():
@@ -181,7 +182,7 @@ def attention_backward(
 
 @cache
 def _sum_of(count: int) -> Pointwise:
-    """``fma((x0 + x1) + x2 …, factor, 0)``"""
+    """Returns the formula ``fma((x0 + x1) + x2 …, factor, 0)`` of ``count`` arrays."""
 
     def formula(factor: Any, **given: Any) -> Any:
         return fma(reduce(add, given.values()), factor, 0.0)
@@ -198,8 +199,8 @@ def _add(b: ProgramBuilder, sums: Buffer, factor: float, out: Buffer) -> None:
         first = b.call(_sum_of(len(some) + 1), 1.0 if rest else factor, first, *some, **how)
 
 
-def _brought(x: Buffer | None) -> bool:
-    """Whether the copy engine (TMA) can load rows of queries: all strides are positive."""
+def _is_loadable(x: Buffer | None) -> bool:
+    """Whether TMA can load rows of queries from ``x``: all strides are positive."""
     assert x is not None
     return all(s > 0 for s, n in zip(x.strides[:-1], x.shape[:-1], strict=True) if n > 1)
 
@@ -207,23 +208,26 @@ def _brought(x: Buffer | None) -> bool:
 def _sizes(
     of: Sizes, which: str, form: Form, facts: dict[str, int], what: str
 ) -> tuple[tuple[str, int], ...]:
-    """Values of the route table's variables. Raises ShapeError for sizes that are too large."""
+    """Returns the sizes of a call as variables of the route table for kernel ``which`` ("dq" or
+    "dkdv"). ``facts``: further variables by name; ``what``: the call, for the message. Raises
+    ShapeError for sizes that are too large.
+    """
     if which == "dq":
-        held, past, count = of.rows, of.keys, 1
+        rows, past, count = of.rows, of.keys, 1
     else:
-        held, past = of.keys, -(-of.queries // QUERIES) * QUERIES * of.group
+        rows, past = of.keys, -(-of.queries // QUERIES) * QUERIES * of.group
         count = parts(of.group)
-    sizes = {"ROWS": held, **of.tiled, "PAST": past}
+    sizes = {"ROWS": rows, **of.tiled, "PAST": past}
     sizes["PAIRS"] *= count
     sizes |= {"DEPTH": form.head_dim, "WIDTH": form.head_dim_v, **facts}
-    if max(held, past) > ROWS_MAX or not SPACE.within.evaluate(sizes):
+    if max(rows, past) > ROWS_MAX or not SPACE.within.evaluate(sizes):
         raise ShapeError(
             f"{what}: takes at most {ROWS_MAX} keys, and rows of queries and heads; 2^31 tiles"
         )
     return tuple(sizes.items())
 
 
-@op(checks=within, results=("dq", "dk", "dv"))
+@op(checks=check_ranges, results=("dq", "dk", "dv"))
 def attention_grad(
     b: ProgramBuilder,
     do: Buffer,
@@ -254,27 +258,27 @@ def attention_grad(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Any:
-    """The gradients of :func:`attention` by q, k and v, of the gradient ``do`` of its result.
+    """The gradients ``(dq, dk, dv)`` of :func:`attention`, for the gradient ``do`` of its result.
 
-    ``o`` and ``lse`` are its results with ``return_lse=True``, the arguments by name those that it
-    was called with. ``bias_grad``, ``sinks_grad``: the gradients by ``bias`` and by ``sinks`` as
-    well, in this order; that by the bias takes memory for all logits.
+    ``o`` and ``lse`` are its results with ``return_lse=True``; keyword arguments are those of that
+    call. ``bias_grad``, ``sinks_grad``: also returns the gradients by ``bias`` and by ``sinks``, in
+    this order; that by the bias takes memory for all logits.
 
     Shapes
-        As those of ``attention``; ``do`` and ``o`` have the shape of its result. The gradients have
-        the shapes of what they are by.
+        As those of ``attention``; ``do`` and ``o`` have the shape of its result. A gradient has the
+        shape of its argument.
     Dtypes
         bfloat16, float16 or float32, as ``attention``, and so the gradients by q, k and v; those by
         bias and sinks are summed in float32 and rounded once to their dtypes.
     Order
-        Contract ``attention_grad/3`` (:mod:`ptxgen.numerics.attention`): sums over rows, of at most
-        four of the heads that share a key (blocks of 64 queries, of these heads, of these queries),
-        and over keys ascend, sixteen at a time; the sums of such parts are added in order. No sum
-        depends on the order in which blocks of threads run. The gradients of a sequence depend on
-        it alone, not on the batch or on padding. That by the bias is summed along what it was
-        broadcast along, that by the sinks over all queries, in the order of sums.
-        :func:`ptxgen.reference.attention_grad` returns the same bits. What is not seen may be NaN
-        or unwritten, its gradient is 0.
+        Contract ``attention_grad/3`` (:mod:`ptxgen.numerics.attention`): sums over keys and
+        over query rows ascend, sixteen at a time. Rows are ordered by block of 64 queries, then by
+        head, then by query. At most four of the heads that share a key have one sum; such partial
+        sums are added in order. No sum depends on the order in which CTAs run. The gradients of a
+        sequence depend on it alone, not on the batch or on padding. The gradient by the bias is
+        summed along its broadcast dimensions, that by the sinks over all queries, as by
+        :func:`ptxgen.sum`. :func:`ptxgen.reference.attention_grad` returns the same bits. Masked
+        keys and values may be NaN or uninitialised; their gradients are 0.
     Errors
         ShapeError, DtypeError, OptionError (with ``block_table``, too), DeviceError, GradError or
         CompileError, before anything is launched or written; with ``check`` IndexRangeError for
@@ -335,7 +339,7 @@ def attention_grad(
 
 
 def _by_sinks(b: ProgramBuilder, of: Sizes, sinks: Any, lse: Buffer, delta: Buffer) -> Any:
-    """Gradient by the sinks, in their dtype: weights without values, whose gradient is -D."""
+    """Returns the gradient by the sinks: ``sum(-exp(sink - lse) * D)`` of each head."""
     axis = len(lse.shape) - (2 if of.turned else 1)
     wide = b.cast(sinks, "float32")
     own = b.reshape(wide, (*sinks.shape, *(1,) * (len(lse.shape) - 1 - axis)))

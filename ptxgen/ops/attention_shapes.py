@@ -1,4 +1,4 @@
-"""Shapes of attention's arrays from sizes, by which ``explain`` makes problems of attention."""
+"""Computes the shapes of attention's arrays from sizes, for ``explain``."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics.option import Integer
 
 SIZES = ("SEQUENCES", "HEADS", "KV_HEADS", "QUERIES", "KEYS", "DEPTH")
-"""Sizes of attention by name."""
+"""Names of attention's sizes, in the order of ``explain``'s arguments."""
 ATTENDING = ("attention", "attention_grad")
-"""Operations whose problems are made from these sizes."""
+"""Operations whose array shapes follow from attention's sizes (``SIZES``)."""
 PAGE = "page"
-"""Option with the keys of a page; keys and values then lie in blocks of a table."""
+"""Option of ``explain``: number of keys per page of a paged KV cache; without it, keys and values
+are not in pages.
+"""
 
 Array = tuple[tuple[int, ...], str]
-"""Shape and dtype."""
+"""Shape and dtype of an array."""
 
 
 def arrays(named: Mapping[str, int], dtype: str, layout: str, page: int | None) -> dict[str, Array]:
-    """Shape and dtype of every argument of attention and its gradient, by name.
+    """Returns shape and dtype of every argument of attention and its gradient, by name.
 
-    ``page``: keys of a page, or None for keys that lie together. Raises ShapeError, OptionError.
+    ``page``: keys of a page, or None for keys without pages. Raises ShapeError, OptionError.
     """
     seqs, heads, kv_heads, queries, keys, depth = (named[name] for name in SIZES)
     if heads % kv_heads:
@@ -52,7 +54,9 @@ def arrays(named: Mapping[str, int], dtype: str, layout: str, page: int | None) 
 
 
 def read(options: dict[str, Any], op: str) -> int | None:
-    """Takes the keys of a page out of ``options``; adds the arrays that paged keys need."""
+    """Removes the option ``page`` from ``options`` and returns it, or None; with pages, adds the
+    arrays that they need, ``block_table`` and ``lengths``. Raises OptionError for a ragged batch.
+    """
     given = options.pop(PAGE, None)
     page = None if given is None else Integer(1).read(PAGE, given)
     if page is not None:

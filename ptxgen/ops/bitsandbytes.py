@@ -14,15 +14,15 @@ from ptxgen.runtime.arrays import framework_of
 
 
 def from_bitsandbytes(param: Any) -> QuantizedWeight:
-    """The :class:`QuantizedWeight` of a ``bitsandbytes.nn.Params4bit`` that has been quantized.
+    """Converts a quantized ``bitsandbytes.nn.Params4bit`` to a :class:`QuantizedWeight`.
 
     Shapes
         ``param`` of a weight ``[N, K]``, K a multiple of the format's block.
     Dtypes
-        ``quant_type`` is a format of the same block and codebook. Scales that it has quantized once
-        more become f32.
+        ``quant_type`` names a format with the same block and codebook. Scales that are quantized
+        themselves become f32.
     Order
-        No sums: its numbers are exactly those that bitsandbytes dequantizes to.
+        No sums: it dequantizes to exactly the elements that bitsandbytes does.
     Errors
         OptionError, and ShapeError for a K that is no multiple of the block.
     Source
@@ -42,7 +42,7 @@ def from_bitsandbytes(param: Any) -> QuantizedWeight:
 
 
 def _converted(param: Any) -> QuantizedWeight:
-    """The weight of a parameter whose ``quant_state`` is one of bitsandbytes."""
+    """Converts a parameter whose ``quant_state`` is one of bitsandbytes; raises OptionError."""
     state = param.quant_state
     plain = not getattr(state, "packing_format_for_cpu", False)
     names = [name for name, row in FORMATS.items() if row.bits == 4 and row.integers is None]
@@ -70,13 +70,13 @@ def _converted(param: Any) -> QuantizedWeight:
 
 
 def to_bitsandbytes(q: QuantizedWeight, dtype: Any = "float32") -> Any:
-    """``q`` as a ``bitsandbytes.nn.Params4bit`` with the same numbers.
+    """Converts ``q`` to a ``bitsandbytes.nn.Params4bit`` that dequantizes to the same elements.
 
     Shapes
         That of ``q``, ``[N, K]``.
     Dtypes
-        ``q`` of PyTorch tensors, in a format of bitsandbytes; ``dtype``: what bitsandbytes is to
-        dequantize it to.
+        ``q`` of PyTorch tensors, in a format of bitsandbytes; ``dtype``: the dtype
+        that bitsandbytes dequantizes to.
     Order
         Nothing is computed.
     Errors
@@ -109,5 +109,5 @@ def to_bitsandbytes(q: QuantizedWeight, dtype: Any = "float32") -> Any:
 
 
 def _swapped(data: Any) -> Any:
-    """Bytes with their two nibbles swapped."""
+    """Swaps the two nibbles of each byte."""
     return data << 4 | data >> 4

@@ -1,4 +1,4 @@
-"""Norms of channels: each channel over batch and positions, or each position over channels."""
+"""Norms of images: each channel over batch and positions, or each position over channels."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ _scale = Pointwise(lambda var, eps: functions.rsqrt(var + eps), "batch_norm_scal
 
 
 def _by_variance(norm: Pointwise, *vectors: str) -> Pointwise:
-    """A norm whose elements each compute their channel's scale."""
+    """Returns ``norm`` with arguments ``var`` and ``eps`` in place of ``rsqrt(var + eps)``, which
+    each element then computes itself: one launch instead of two. ``vectors``: names of the
+    arguments behind them, "weight" and "bias".
+    """
     return Pointwise(
         lambda x, mean, var, eps, **given: norm(x, mean, _scale(var, eps), *given.values()),
         "batch_norm",
@@ -64,15 +67,15 @@ def _by_variance(norm: Pointwise, *vectors: str) -> Pointwise:
     )
 
 
-ALONE_MAX = 1 << 21
-"""Elements up to which batch norm in evaluation is one launch: each element computes its channel's
-``rsqrt``, which costs less than a second launch.
+ONE_LAUNCH_MAX = 1 << 21
+"""Most elements for which batch norm in evaluation is one launch: each element computes its
+channel's ``rsqrt``, which costs less than a second launch.
 """
-_alone = {
+_one_launch = {
     (weight, bias): _by_variance(norm, *["weight"] * weight, *["bias"] * bias)
     for (weight, bias), norm in NORMED.items()
 }
-"""Batch norms of one launch, by whether there is a weight, and a bias."""
+"""Formulas of batch norm in one launch, by (has a weight, has a bias)."""
 _updated = Pointwise(lambda old, new, share, rest: new * share + old * rest, "updated")
 _shifted = Pointwise(lambda x, by: x * by, "batch_norm_dx")
 _shifted_weight = Pointwise(lambda x, by, weight: x * (by * weight), "batch_norm_dx")
@@ -84,7 +87,7 @@ _dx_weight = Pointwise(
 
 
 def _checked(x: Buffer, **vectors: Buffer | None) -> str:
-    """Returns the dtype that is computed in. Raises ShapeError or DtypeError."""
+    """Returns the dtype of the arithmetic; raises ShapeError or DtypeError."""
     if len(x.shape) < 2:
         raise ShapeError(f"x has shape {list(x.shape)}; takes [N, C, *]")
     check_dtype("x", x.dtype, [FULL[d] for d in REAL])
@@ -102,12 +105,12 @@ def _checked(x: Buffer, **vectors: Buffer | None) -> str:
 
 # -- over batch and positions -----------------------------------------------------------------
 def _rows(b: Builder, x: Any) -> Any:
-    """``x`` [N, C, *] as rows, one for each channel: its elements along N, then *."""
+    """Returns ``x`` [N, C, *] as contiguous rows, one a channel: elements along N, then *."""
     return b.packed(b.reshape(b.move(x, 1, 0), (x.shape[1], prod(x.shape) // max(x.shape[1], 1))))
 
 
 def _wide_of(b: Builder, v: Any, x: Any) -> Any:
-    """``v``, with a number for each channel, as a view that broadcasts with ``x``."""
+    """Returns ``v`` [C] as a view that broadcasts with ``x`` [N, C, *]."""
     return b.reshape(v, (x.shape[1], *[1] * (len(x.shape) - 2)))
 
 
@@ -118,7 +121,7 @@ def _normed(b: Builder, x: Any, mean: Any, scale: Any, vectors: Any, **how: Any)
 
 
 def batch_norm_scale(b: Builder, var: Any, eps: float) -> Any:
-    """``rsqrt(var + eps)``, in the dtype that is computed in."""
+    """Computes ``rsqrt(var + eps)``, in the dtype of the arithmetic."""
     return b.call(_scale, var, eps, out_dtype=b.wide(var))
 
 
@@ -134,8 +137,9 @@ def batch_norm_gradients(
     dtypes: tuple[str, str],
     out: Any = None,
 ) -> Gradients:
-    """Gradients by those of x, weight and bias that are in ``needs``. ``dtypes``: of the last two;
-    ``out``: memory for the first.
+    """Returns the gradients by those of x, weight and bias that are in ``needs``. ``training``:
+    whether mean and scale are of this batch. ``dtypes``: those of the gradients by weight and bias;
+    ``out``: memory for dx.
     """
     found: Gradients = {}
     how: dict[str, Any] = {"out_dtype": b.dtype(x)} if out is None else {"out": out}
@@ -164,7 +168,9 @@ def _vector_dtypes(b: Builder, at: Backward) -> tuple[str, str]:
 
 
 def _batch_norm_vjp(b: Builder, at: Backward) -> Gradients:
-    """``dx = dy * (rsqrt * weight)``; dweight and dbias are sums over batch and positions."""
+    """Gradients of ``batch_norm``: ``dx = dy * (rsqrt(running_var + eps) * weight)``; those by
+    weight and bias are sums over batch and positions.
+    """
     if at.needs & _RUNNING.keys():
         raise GradError("batch_norm has no gradients of running_mean, running_var; detach them")
     x, dy = at["x"], b.cast(at.dys[0], b.dtype(at["x"]))
@@ -187,7 +193,7 @@ def batch_norm(
     out_dtype: Chosen = None,
 ) -> Buffer:
     """``(x - running_mean) * rsqrt(running_var + eps) * weight + bias`` of each channel: batch norm
-    in evaluation.
+    in evaluation mode.
 
     Shapes
         ``x`` ``[N, C, *]``, and so the result, which may be ``x``; the others ``[C]``.
@@ -196,7 +202,7 @@ def batch_norm(
         float64. The result has that of x; ``out`` or ``out_dtype`` may ask for float32 of 16 bits.
     Order
         Contract ``pointwise/1``: each operation rounded once in f32 (f64 of float64), from left to
-        right. Nothing is added up, so an element's result depends on that element alone. The
+        right. There are no sums, so an element's result depends on that element alone. The
         gradients by weight and bias are sums over batch, then positions, in the order of
         ``rows/1``. :func:`ptxgen.reference.batch_norm` returns the same bits.
     Errors
@@ -208,11 +214,13 @@ def batch_norm(
     wide = _checked(x, **running, weight=weight, bias=bias)
     wanted = result_dtype(out_dtype, target, x.dtype, (x.dtype, wide))
     y = b.result(x.shape, wanted, target)
-    if x.size <= ALONE_MAX:
+    if x.size <= ONE_LAUNCH_MAX:
         mean, var, *vectors = (
             _wide_of(b, v, x) for v in (running_mean, running_var, weight, bias) if v is not None
         )
-        b.call(_alone[weight is not None, bias is not None], x, mean, var, eps, *vectors, out=y)
+        b.call(
+            _one_launch[weight is not None, bias is not None], x, mean, var, eps, *vectors, out=y
+        )
         return y
     scale = batch_norm_scale(b, running_var, eps)
     found: Buffer = _normed(b, x, running_mean, scale, (weight, bias), out=y)
@@ -227,8 +235,8 @@ def batch_norm_alone(
     eps: float,
     out: Buffer | None = None,
 ) -> tuple[Buffer, Buffer, Buffer, Buffer]:
-    """Batch norm by the moments of this batch: the result, the mean and ``rsqrt(var + eps)`` of
-    each channel, and the channels as rows.
+    """Normalises by the moments of this batch. Returns the result, the mean and
+    ``rsqrt(var + eps)`` of each channel, and ``x`` as rows, one a channel.
     """
     _checked(x, weight=weight, bias=bias)
     rows = _rows(b, x)
@@ -255,8 +263,8 @@ def batch_norm_kept(
     eps: Positive = 1e-5,
     out: Out = None,
 ) -> tuple[Buffer, ...]:
-    """The result, the mean and ``rsqrt(var + eps)`` of each channel, and running statistics: the
-    batch's own where there were none.
+    """Batch norm in training. Returns the result, mean and ``rsqrt(var + eps)`` of each channel,
+    and the new running mean and variance: the batch's own if none are passed.
     """
     _checked(x, running_mean=running_mean, running_var=running_var)
     y, mean, scale, rows = batch_norm_alone(b, x, weight, bias, eps, single(out))
@@ -270,8 +278,8 @@ def batch_norm_kept(
 
 
 def _train_vjp(b: Builder, at: Backward) -> Gradients:
-    """Two sums of each channel, ``sum(dy)`` and ``sum(dy * (x - mean) * rsqrt)``, give all. The
-    running statistics have none. The moments are computed again.
+    """Gradients of ``batch_norm_train`` from two sums of each channel, ``sum(dy)`` and
+    ``sum(dy * (x - mean) * rsqrt(var + eps))``; the moments are recomputed.
     """
     x, dy = at["x"], b.cast(at.dys[0], b.dtype(at["x"]))
     mean, scale = b.rows("moments", _rows(b, x), eps=at.options["eps"])
@@ -291,27 +299,27 @@ def batch_norm_train(
     momentum: Momentum = 0.1,
     eps: Positive = 1e-5,
 ) -> tuple[Buffer, Buffer, Buffer]:
-    """``(x - mean) * rsqrt(var + eps) * weight + bias`` of each channel, by the moments of this
-    batch; and the running statistics that follow.
+    """``(x - mean) * rsqrt(var + eps) * weight + bias`` of each channel, with the moments of this
+    batch; also returns the new running statistics.
 
-    ``mean`` and ``var`` (the mean of ``(x - mean)**2``) are over batch and positions. The running
-    ones become ``momentum * new + (1 - momentum) * old``, of a variance of n - 1 degrees of
-    freedom, as PyTorch has them. What is given is not written to. Without old ones the results are
-    the batch's own.
+    ``mean`` and ``var`` (the mean of ``(x - mean)**2``) are over batch and positions. Running
+    statistics become ``momentum * new + (1 - momentum) * old``, the new variance with n - 1 degrees
+    of freedom, as in PyTorch. They are returned, and arguments are not written to. Without old
+    statistics the batch's own are returned.
 
     Shapes
         ``x`` ``[N, C, *]``, and so the first result; the vectors ``[C]``, and so the other results:
         running mean and variance.
     Dtypes
         float32, bfloat16, float16 or float64; the vectors of 16 bits or float32, for float64
-        float64. Results have those of x and of the old statistics; without these float32, for
-        float64 float64.
+        float64. Results have the dtypes of x and of the old statistics; without these float32 (for
+        float64: float64).
     Order
-        A channel's numbers are a row, batch first, then positions: sums are those of ``rows/1``,
+        A channel's elements are a row, batch first, then positions: sums are those of ``rows/1``,
         the rest is ``pointwise/1``, each operation rounded once in f32 (f64 of float64). So a
-        channel depends on that channel of the whole batch; it is no batch-invariant operation. No
-        atomics: the same bits in every run. :func:`ptxgen.reference.batch_norm_train` returns them,
-        too.
+        channel depends on that channel of the whole batch: the operation is not batch-invariant. No
+        atomics: the same bits in every run. :func:`ptxgen.reference.batch_norm_train` returns the
+        same bits.
     Errors
         ShapeError (also for one value a channel), DtypeError, OptionError (an ``eps`` that is not
         above 0, a ``momentum`` beyond 0 .. 1), DeviceError, GradError or CompileError, before
@@ -324,7 +332,7 @@ def batch_norm_train(
 
 # -- over channels ----------------------------------------------------------------------------
 def _layer_norm2d_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients of ``layer_norm`` over rows: the channels of each position."""
+    """Gradients of ``layer_norm2d``: those of ``layer_norm``, with channels moved last."""
     x, weight, bias = (at[n] for n in ("x", "weight", "bias"))
     rows = b.packed(b.move(x, 1, -1))
     dy = b.packed(b.move(b.cast(at.dys[0], b.dtype(x)), 1, -1))
@@ -351,8 +359,8 @@ def layer_norm2d(
 ) -> Buffer:
     """``(x - mean) * rsqrt(var + eps) * weight + bias`` of each position over its channels.
 
-    It is what models call ``LayerNorm2d``: :func:`ptxgen.layer_norm` of ``[N, *, C]``, for images
-    that lie as ``[N, C, *]``.
+    Models call it ``LayerNorm2d``: :func:`ptxgen.layer_norm` over the channels of images
+    ``[N, C, *]``.
 
     Shapes
         ``x`` ``[N, C, *]``, and so the result; ``weight`` and ``bias`` ``[C]``.
@@ -360,8 +368,8 @@ def layer_norm2d(
         Those of :func:`ptxgen.layer_norm`; the result has that of x, or ``out_dtype``.
     Order
         Contract ``rows/1`` of a position's channels, ascending. So a position's result depends on
-        that position alone. Channels are brought together by a copy, unless they lie so (channels
-        last); :func:`ptxgen.reference.layer_norm2d` returns the same bits.
+        that position alone. A copy moves channels last, unless they have unit stride;
+        :func:`ptxgen.reference.layer_norm2d` returns the same bits.
     Errors
         ShapeError, DtypeError, OptionError (an ``eps`` that is not above 0), DeviceError, GradError
         or CompileError, before anything is launched or written.

@@ -1,4 +1,4 @@
-"""Reductions down columns: from a line of :mod:`ptxgen.numerics.column_reductions` to an operation.
+"""Reductions down columns: operations made from :mod:`ptxgen.numerics.column_reductions`.
 
 Other operations that reduce along a strided axis make their problems here (:func:`problem`).
 """
@@ -17,7 +17,14 @@ from ptxgen.numerics.dtype import ELEMENTS, FULL
 from ptxgen.numerics.formula import Formula
 from ptxgen.numerics.option import DtypeName
 from ptxgen.numerics.signature import DIM_MAX
-from ptxgen.ops.views import ALIGN_MAX, alignment, apart, check_contiguous, result_dtype, results
+from ptxgen.ops.views import (
+    ALIGN_MAX,
+    alignment,
+    check_contiguous,
+    result_dtype,
+    results,
+    strided_rows,
+)
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import Op
@@ -34,13 +41,12 @@ def problem(
     sizes: tuple[int, int, int],
     matrices: Mapping[str, Buffer],
 ) -> Problem:
-    """The problem of reducing ``[OUTER, N, INNER]`` (``sizes``) to ``[OUTER, INNER]``.
+    """Returns the problem of reducing ``[OUTER, N, INNER]`` (``sizes``) to ``[OUTER, INNER]``.
 
-    ``formula``: one of rows of N elements with a single level of reductions, whose results have a
-    number for each row; ``label``: its name. ``matrices``: views of shape [OUTER, N, INNER] of the
-    inputs that have a number for each element, of stride 1 along INNER; the other inputs are
-    contiguous. Kernels have pointers by the names of the inputs, and ``out_`` with those of the
-    results.
+    ``formula``: a formula over rows of N elements with a single level of reductions, whose results
+    have one element a row; ``label``: its name. ``matrices``: views [OUTER, N, INNER] of the inputs
+    that have a value for each element, of stride 1 along INNER; other inputs are contiguous.
+    Kernels have a pointer by the name of each input, and ``out_NAME`` for each result.
     """
     outer, n, inner = sizes
     if outer * -(-inner // 32) > DIM_MAX:
@@ -65,7 +71,7 @@ def problem(
 
 
 class ColumnOperation(Op):
-    """A reduction down columns."""
+    """Operation that reduces ``[OUTER, N, INNER]`` over N, from an entry of ``REDUCTIONS``."""
 
     def __init__(self, row: Reduction, *, doc: str = "", public: bool = False) -> None:
         self.row = row
@@ -91,7 +97,7 @@ class ColumnOperation(Op):
         return self.__doc__ or ""
 
     def _lowered(self, b: ProgramBuilder, /, *args: Buffer, **named: Any) -> Any:
-        """Records the reduction: one launch, or two."""
+        """Records the reduction, one step of one or two kernels, and returns its results."""
         row, signature = self.row, self.row.signature
         all = self.bound(args, named)
         given = {n: all[n] for n in signature.arguments}
@@ -112,7 +118,7 @@ class ColumnOperation(Op):
                 if kind == "element":
                     view = view if "O" in found else _single(name, view)
                     if sizes[2] > 1 and view.size and view.strides[2] != 1:
-                        raise apart(name, view)
+                        raise strided_rows(name, view)
                     matrices[name] = view
                 else:
                     check_contiguous(name, view)
@@ -127,7 +133,7 @@ class ColumnOperation(Op):
 
 
 def _dtypes(row: Reduction, given: Mapping[str, Buffer]) -> tuple[tuple[str, ...], str]:
-    """The short dtypes of the arguments, and the type that is computed in. Raises DtypeError."""
+    """Returns the short dtypes of arguments and of the arithmetic; raises DtypeError."""
     dtypes: list[str] = []
     wide = ""
     for name, kind in row.kinds.items():
@@ -143,7 +149,7 @@ def _dtypes(row: Reduction, given: Mapping[str, Buffer]) -> tuple[tuple[str, ...
 
 
 def _single(name: str, view: Buffer) -> Buffer:
-    """An array [..., I] as one matrix [1, N, I]."""
+    """Returns an array [..., I] as a view [1, N, I]; raises ShapeError if there is none."""
     flat = view.matrix(name)
     return replace(flat, shape=(1, *flat.shape), strides=(0, *flat.strides))
 
@@ -151,8 +157,8 @@ def _single(name: str, view: Buffer) -> Buffer:
 _COMMON = """
     Dtypes
         ``dy`` and ``x`` float32, bfloat16, float16 or float64; {statistics} float32 (float64 if any
-        of those is); the result of ``dy``'s, unless ``out`` or ``out_dtype`` say what is computed
-        in.
+        of those is); the result has that of ``dy``, or that of the arithmetic if ``out`` or
+        ``out_dtype`` say so.
     Order
         Rows are added in the order of contract ``rows/1``, every product rounded once.
     Errors
@@ -166,18 +172,18 @@ _DOCS = {
     RMS norm by its weight.
 
     Shapes
-        ``dy`` and ``x`` ``[..., I]``; ``rstd`` ``[...]``, that of each row; the result ``[I]``."""
+        ``dy`` and ``x`` ``[..., I]``; ``rstd`` ``[...]``, one element a row; the result ``[I]``."""
     + _COMMON.format(statistics="``rstd``"),
     "layer_norm_wgrad": """``(dweight, dbias)``: ``sum(dy * ((x - mean) * rstd))`` and ``sum(dy)``
     over all leading dimensions: the gradients of a layer norm by its weight and bias.
 
     Shapes
-        ``dy`` and ``x`` ``[..., I]``; ``mean`` and ``rstd`` ``[...]``, those of each row; the
+        ``dy`` and ``x`` ``[..., I]``; ``mean`` and ``rstd`` ``[...]``, one element a row; the
         results ``[I]``; ``out`` is a pair."""
     + _COMMON.format(statistics="``mean`` and ``rstd``"),
 }
 
 
 def operation(name: str) -> ColumnOperation:
-    """The operation of a line of REDUCTIONS."""
+    """Returns the operation of entry ``name`` of ``REDUCTIONS``."""
     return ColumnOperation(REDUCTIONS[name], doc=_DOCS.get(name, ""), public=name in _DOCS)

@@ -1,10 +1,10 @@
-"""Convolutions, forward and backward, as products of the windows of an image.
+"""Convolutions, forward and backward, as matrix products of image windows.
 
-Images are brought to ``[N, *, C]``, filters to ``[O, *, C / groups]``: views. Where a kernel reads
-windows as they lie, that is one launch (:mod:`ptxgen.ops.implicit_gemm`). Elsewhere windows are a
-view, too, of overlapping strides, and its rows are what ``linear`` is given: as they lie, where
-kernels read that, else as a copy (the columns), of which there is one of bounded size at a time. A
-row's bits do not depend on the others, so not on how they are cut.
+Images are viewed as ``[N, *, C]``, filters as ``[O, *, C / groups]``. Where a kernel reads windows
+directly from the image, a convolution is one launch (:mod:`ptxgen.ops.implicit_gemm`). Elsewhere
+the windows are a view with overlapping strides, whose rows are the operand of ``linear``: read in
+place where kernels can, else from im2col copies, in pieces of bounded size. A row's bits do not
+depend on other rows, so not on the pieces.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
 
 COLUMNS_MAX = 1 << 28
-"""Most bytes of im2col columns at a time, unless a single row of windows takes more."""
+"""Most bytes of one im2col buffer, unless a single row of windows needs more."""
 TAPS_MAX = 23
-"""Most taps of depthwise filters that one pointwise kernel computes: it takes as many arrays. So
-few terms are never cut into chunks."""
+"""Most taps of a depthwise filter that one pointwise kernel computes; each tap is two of its input
+arrays. A sum of so few terms is never split into chunks."""
 PLANES_MAX = 1 << 24
-"""Bytes of images and results up to which filters of one tap read images as they lie though rows of
-positions are not aligned to 16 bytes: for larger ones turned copies cost less.
+"""Most bytes of images plus results for which 1-tap convolutions read channels-first images in
+place although rows are not aligned to 16 bytes: above it, transposed copies are faster.
 """
 FIRST, LAST = "channels_first", "channels_last"
 Channels = Annotated[str, Choice(FIRST, LAST)]
@@ -52,7 +52,10 @@ Groups = Annotated[int, Integer(1, DIM_MAX)]
 
 
 def _signature(name: str, first: tuple[str, str, str], *others: str) -> Signature:
-    """Signature of a convolution. ``first``: image, filter and result, each as ``name:kind``."""
+    """Builds the signature of a convolution. ``first``: image, filter and result, each as
+    ``name:kind``; kind "x" or "y" is an image of C or of O channels, "w" or "wt" filters with O or
+    with C as first dimension. ``others``: optional vectors ``[O]``.
+    """
     image, second, out = first
     forms = {
         FIRST: {"x": "B C H W", "y": "B O P Q", "w": "O C R T", "wt": "C O R T"},
@@ -60,16 +63,16 @@ def _signature(name: str, first: tuple[str, str, str], *others: str) -> Signatur
     }
     kinds = dict(pair.split(":") for pair in (image, second, out))
     names = [n for n in kinds if n != "out"]
-    made = {
-        how: {n: of[kind] for n, kind in kinds.items()} | dict.fromkeys(others, "O")
-        for how, of in forms.items()
+    layouts = {
+        layout: {n: form[kind] for n, kind in kinds.items()} | dict.fromkeys(others, "O")
+        for layout, form in forms.items()
     }
-    sizes = [d for n in names for d in made[FIRST][n].split()]
+    sizes = [d for n in names for d in layouts[FIRST][n].split()]
     return Signature(
         name,
         (*names, *others),
         ("out",),
-        made,
+        layouts,
         tuple(dict.fromkeys(sizes)),
         optional=frozenset(others),
     )
@@ -83,15 +86,17 @@ WGRAD = _signature("conv_wgrad", ("x:x", "dy:y", "out:w"))
 
 # -- sizes ----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class _How:
-    """Stride, padding and dilation of windows: a number for each dimension."""
+class _Geometry:
+    """Stride, padding and dilation of a convolution, one integer per image dimension."""
 
     stride: tuple[int, ...]
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
 
     def results(self, image: Sequence[int], taps: Sequence[int]) -> tuple[int, ...]:
-        """Number of windows of ``taps`` along each dimension of an image. Raises ShapeError."""
+        """Returns the number of windows of ``taps`` along each dimension of an image; raises
+        ShapeError for filters larger than the padded image.
+        """
         found = []
         for i, (size, count) in enumerate(zip(image, taps, strict=True)):
             padded, wide = size + 2 * self.padding[i], self.dilation[i] * (count - 1) + 1
@@ -104,15 +109,17 @@ class _How:
             found.append((padded - wide) // self.stride[i] + 1)
         return tuple(found)
 
-    def apart(self, image: Sequence[int], taps: Sequence[int], count: Sequence[int]) -> bool:
-        """Whether ``count`` windows cover the whole image and do not overlap."""
+    def partitions(self, image: Sequence[int], taps: Sequence[int], count: Sequence[int]) -> bool:
+        """Whether ``count`` windows of ``taps`` cover the whole image and do not overlap."""
         alike = tuple(taps) == self.stride and not any(self.padding) and set(self.dilation) == {1}
         sizes = zip(image, count, self.stride, strict=True)
-        return alike and all(size == number * step for size, number, step in sizes)
+        return alike and all(size == n * step for size, n, step in sizes)
 
 
 def _each(name: str, value: Any, rank: int) -> tuple[int, ...]:
-    """``value`` as a number for each of ``rank`` dimensions. Raises ShapeError."""
+    """Returns ``value``, an integer or a sequence, as one integer for each of ``rank`` dimensions;
+    raises ShapeError for a sequence of another length.
+    """
     several = (value,) if isinstance(value, int) else tuple(value)
     if len(several) == 1:
         return several * rank
@@ -124,8 +131,8 @@ def _each(name: str, value: Any, rank: int) -> tuple[int, ...]:
     return several
 
 
-def _how(rank: int, stride: Any, padding: Any, dilation: Any) -> _How:
-    return _How(
+def _geometry(rank: int, stride: Any, padding: Any, dilation: Any) -> _Geometry:
+    return _Geometry(
         _each("stride", stride, rank),
         _each("padding", padding, rank),
         _each("dilation", dilation, rank),
@@ -133,7 +140,7 @@ def _how(rank: int, stride: Any, padding: Any, dilation: Any) -> _How:
 
 
 def _rank(**arrays: Buffer) -> int:
-    """The number of dimensions of an image, 1 to 3. Raises ShapeError."""
+    """Returns the number of image dimensions, 1 to 3; raises ShapeError unless arrays agree."""
     (first, x), *others = arrays.items()
     if not 3 <= len(x.shape) <= 5:
         raise ShapeError(
@@ -150,7 +157,7 @@ def _rank(**arrays: Buffer) -> int:
 
 
 def _dtypes(**arrays: Buffer) -> str:
-    """The dtype of operands, which is that of the first. Raises DtypeError."""
+    """Returns the common dtype of the operands; raises DtypeError if they differ."""
     (first, x), *others = arrays.items()
     check_dtype(first, x.dtype, tuple(DTYPES))
     for name, other in others:
@@ -160,12 +167,12 @@ def _dtypes(**arrays: Buffer) -> str:
 
 
 def _mixed(dtype: str) -> tuple[str, ...]:
-    """The dtypes of bias and result, that of the operands first."""
+    """Returns the dtypes that bias and result may have for operands of ``dtype``."""
     return (dtype, "float32") if BYTES[dtype] == 2 else (dtype,)
 
 
 def _last(b: Any, x: Any, layout: str) -> Any:
-    """A view with channels last."""
+    """Returns a view of ``x`` with channels last."""
     return b.move(x, 1, -1) if layout == FIRST else x
 
 
@@ -179,7 +186,9 @@ def _divided(name: str, count: int, groups: int) -> None:
 
 
 def _filters(x: str, channels: int, w: Buffer, groups: int) -> None:
-    """Raises ShapeError unless ``w`` [O, *, C] fits ``channels`` in ``groups``."""
+    """Raises ShapeError unless filters ``w`` [O, *, C / groups] fit the ``channels`` of array ``x``
+    (a name).
+    """
     _divided(x, channels, groups)
     _divided("w", w.shape[0], groups)
     if w.shape[-1] * groups != channels:
@@ -200,8 +209,8 @@ def _bias(bias: Buffer | None, count: int, dtype: str) -> None:
 
 
 def _tier(tier: str, groups: int, *each: int) -> str:
-    """Returns the tier; "auto" becomes "simt" for depthwise filters, as tensor cores would have
-    nothing to share. ``each``: the channels and outputs of a group.
+    """Returns the tier; "auto" becomes "simt" for depthwise filters, as tensor cores would have no
+    data to reuse. ``each``: input and output channels of a group.
     """
     return "simt" if tier == "auto" and groups > 1 and each == (1, 1) else tier
 
@@ -210,8 +219,8 @@ def _tier(tier: str, groups: int, *each: int) -> str:
 def _padded(
     b: Any, x: Buffer, several: Sequence[Sequence[AxisWindows]]
 ) -> tuple[Buffer, list[int]]:
-    """``x`` [N, *, C] padded with zeros to contain all windows of ``several``, and the padding
-    before it along each dimension. ``x`` itself where it contains them.
+    """Pads ``x`` [N, *, C] with zeros so that it contains all windows of ``several``; returns it,
+    and the padding before it along each dimension. Returns ``x`` itself if it contains them.
     """
     widths = []
     for size, each in zip(x.shape[1:-1], zip(*several, strict=True), strict=True):
@@ -224,7 +233,9 @@ def _padded(
 
 
 def _windows(x: Buffer, before: Sequence[int], along: Sequence[AxisWindows]) -> Buffer:
-    """A view [N, *windows, *taps, C] of what :func:`_padded` returns."""
+    """Returns the view [N, *windows, *taps, C] of a padded image. ``before``: padding before the
+    image along each dimension.
+    """
     own = list(zip(x.strides[1:-1], before, along, strict=True))
     start = sum((low + a.first) * step for step, low, a in own)
     return replace(
@@ -233,7 +244,7 @@ def _windows(x: Buffer, before: Sequence[int], along: Sequence[AxisWindows]) -> 
         strides=(
             x.strides[0],
             *(a.step * step for step, _, a in own),
-            *(a.apart * step for step, _, a in own),
+            *(a.dilation * step for step, _, a in own),
             x.strides[-1],
         ),
         offset=x.offset + start * x.itemsize,
@@ -241,7 +252,7 @@ def _windows(x: Buffer, before: Sequence[int], along: Sequence[AxisWindows]) -> 
 
 
 class _Image:
-    """An image [N, *, C] whose windows are read; it is padded once when windows reach beyond it.
+    """Makes window views of an image [N, *, C], which is padded once, when windows reach beyond it.
     ``several``: all windows that may be read.
     """
 
@@ -253,18 +264,18 @@ class _Image:
         return _padded(self.b, self.x, self._several)
 
     def windows(self, along: Sequence[AxisWindows]) -> Buffer:
-        """A view [N, *windows, *taps, C]."""
+        """Returns windows of the image as a view [N, *windows, *taps, C]."""
         own = (self.x, [0] * len(along)) if self.inside(along) else self._wide
         return _windows(*own, along)
 
     def inside(self, along: Sequence[AxisWindows]) -> bool:
-        """Whether these windows lie within the image."""
+        """Whether all taps of windows ``along`` are within the unpadded image."""
         spans = zip((a.span for a in along), self.x.shape[1:-1], strict=True)
         return all(low >= 0 and high < size for (low, high), size in spans)
 
 
-def _along(how: _How, taps: Sequence[int], count: Sequence[int]) -> list[AxisWindows]:
-    """The windows of a convolution."""
+def _along(how: _Geometry, taps: Sequence[int], count: Sequence[int]) -> list[AxisWindows]:
+    """Returns the windows of a convolution along each image dimension."""
     return [
         AxisWindows(-how.padding[i], count[i], how.stride[i], taps[i], how.dilation[i])
         for i in range(len(count))
@@ -272,7 +283,7 @@ def _along(how: _How, taps: Sequence[int], count: Sequence[int]) -> list[AxisWin
 
 
 def _by_group(windows: Buffer, groups: int) -> Buffer:
-    """A view [groups, N, *windows, *taps, C / groups]."""
+    """Returns ``windows`` as a view [groups, N, *windows, *taps, C / groups]."""
     *outer, channels = windows.shape
     *steps, step = windows.strides
     each = channels // groups
@@ -280,9 +291,11 @@ def _by_group(windows: Buffer, groups: int) -> Buffer:
 
 
 def _matrices(windows: Buffer, rank: int, lead: int) -> Buffer | None:
-    """The rows of windows of images of ``rank`` dimensions, [..., M, K] with ``lead`` dimensions
-    before, if products read them as they lie: of stride 1, or transposed. None for
-    overlapping rows of 16 bits: TMA may refuse them.
+    """Returns windows as a view [..., M, K] that keeps the first ``lead`` dimensions; M counts
+    windows, K their elements. ``rank``: dimensions of the image.
+
+    Returns None if products cannot read such matrices in place: neither K nor M has unit stride, or
+    rows of 16-bit elements overlap (TMA may refuse them).
     """
     cut = len(windows.shape) - rank - 1
     outer, columns = windows.shape[:lead], prod(windows.shape[cut:])
@@ -299,7 +312,9 @@ def _matrices(windows: Buffer, rank: int, lead: int) -> Buffer | None:
 
 @cache
 def _chain(taps: int, biased: bool, activation: str | None) -> Pointwise:
-    """Formula of one depthwise window by contract ``fma``; 16 bits are computed in f32."""
+    """Returns the pointwise function ``activation(sum(x_j * w_j) + bias)`` of one depthwise window,
+    by contract ``fma``; 16-bit inputs are computed in f32.
+    """
 
     def formula(*given: Node) -> Node:
         total: Any = 0.0
@@ -319,7 +334,7 @@ def _chain(taps: int, biased: bool, activation: str | None) -> Pointwise:
 def _depthwise(
     b: Any, windows: Buffer, w: Buffer, bias: Buffer | None, target: Buffer, activation: str | None
 ) -> None:
-    """Depthwise filters: a channel's window times its own taps, with nothing copied."""
+    """Records depthwise filters as one pointwise launch that reads each tap as a view, uncopied."""
     vectors = [] if bias is None else [bias]
     pairs = []
     for at in product(*map(range, w.shape[1:-1])):
@@ -334,8 +349,8 @@ def _depthwise(
 
 # -- products -------------------------------------------------------------------------------------
 def _planes(x: Buffer) -> Buffer | None:
-    """A view [N, C, M] of ``x`` [N, *, C] whose M positions lie side by side; None where there is
-    none.
+    """Returns ``x`` [N, *, C] as a view [N, C, M] with unit stride along its M pixels (an image in
+    channels-first memory); None if there is no such view.
     """
     rank = x.ndim - 2
     planes = x.permuted((0, rank + 1, *range(1, rank + 1)))
@@ -344,7 +359,7 @@ def _planes(x: Buffer) -> Buffer | None:
 
 
 def _plain(bias: Buffer | None, activation: str | None) -> bool:
-    """Whether a product has neither bias nor activation."""
+    """Whether a product has neither a bias nor an activation."""
     return bias is None and activation in (None, "none")
 
 
@@ -358,9 +373,9 @@ def _multiplied(
     shape: Sequence[int],
     **how: Any,
 ) -> None:
-    """Computes ``activation(matmul(x, y) + bias)`` into ``out``; ``shape``: that of the products.
-    Products without bias and activation are written to ``out`` directly where its strides allow.
-    Else a second launch applies these in the accumulator's dtype, or copies the products.
+    """Computes ``out = activation(matmul(x, y) + bias)``; ``shape``: shape of ``matmul(x, y)``.
+    A product without bias and activation is written to ``out`` directly where its strides allow.
+    Else a second launch applies these in the accumulator's dtype, or copies the product.
     """
     plain = _plain(bias, activation)
     flat = out.reshaped(shape) if plain else None
@@ -379,8 +394,8 @@ def _multiplied(
 
 
 def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yields pieces of windows [N, P, ...] of at most :data:`COLUMNS_MAX` bytes: first image,
-    number of images, first place along P, number along P. ``nbytes``: of one window.
+    """Yields pieces of windows [N, P, ...] of at most :data:`COLUMNS_MAX` bytes, as (first image,
+    images, first index along P, length along P). ``lead``: the shape; ``nbytes``: bytes per window.
     """
     count, down, *rest = lead
     row = max(prod(rest) * nbytes, 1)
@@ -397,8 +412,8 @@ def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, i
 
 @dataclass(frozen=True)
 class _Product:
-    """``activation(windows · wᵀ + bias)`` of each group, in ``target`` [N, *windows, O], of the
-    windows ``along`` an image; ``w`` [O, *taps, C / groups]. Its methods are algorithms.
+    """Lowers ``target = activation(windows · wᵀ + bias)``, per group: windows ``along`` an image,
+    ``w`` [O, *taps, C / groups], ``target`` [N, *windows, O]. Each public method is an algorithm.
     """
 
     b: Any
@@ -412,7 +427,7 @@ class _Product:
     activation: str | None
 
     def record(self) -> None:
-        """Records the launches of the first algorithm that serves."""
+        """Records the launches of the first algorithm that can compute the product."""
         first_served(self.b, "products of windows", self._algorithms())
 
     def _algorithms(self) -> Iterator[Algorithm]:
@@ -433,19 +448,19 @@ class _Product:
 
     @property
     def _few_taps(self) -> bool:
-        """Whether a formula may have all taps of a channel."""
+        """Whether filters have 1 to ``TAPS_MAX`` taps, so that one formula computes a window."""
         return 0 < self.w.size <= TAPS_MAX * self.target.shape[-1]
 
     def depthwise_kernel(self) -> None:
-        """A kernel reads each channel's windows once."""
+        """Multiplies depthwise filters in a kernel that reads each channel's windows once."""
         self._needs_depthwise()
-        together = self.image.x.strides[-1] == 1 or not self._few_taps
-        needs(together, "channels are apart, and a formula needs no turned copy")
+        contiguous = self.image.x.strides[-1] == 1 or not self._few_taps
+        needs(contiguous, "channels are apart, and a formula needs no turned copy")
         given = self.image.x, self.along, self.w, self.bias, self.target, self.activation
         implicit_gemm.depthwise(self.b, *given)
 
     def depthwise_formula(self) -> None:
-        """An elementwise kernel reads each tap of the windows as an array."""
+        """Multiplies depthwise filters in an elementwise kernel; each tap is an input array."""
         self._needs_depthwise()
         needs(self._few_taps, f"more than {TAPS_MAX} taps, or none")
         windows = self.image.windows(self.along)
@@ -454,7 +469,7 @@ class _Product:
     # -- products of one group ----------------------------------------------------------------
     @cached_property
     def _rows(self) -> Buffer | None:
-        """The target as rows; None where no product writes to it as it lies."""
+        """The target as a matrix [windows, O]; None if products cannot write it in place."""
         channels, rows = self.target.shape[-1], prod(self.target.shape[:-1])
         flat = self.target.reshaped((rows, channels))
         if flat is None or (rows > 1 and flat.strides[0] < channels):
@@ -477,8 +492,8 @@ class _Product:
         return partial(self.b.linear, bias=self.bias, layout="nk", **how)
 
     def filters_times_images(self) -> None:
-        """Filters of one tap and channels that do not lie last: filters times each image as it
-        lies. Sums have the order of windows times filters.
+        """Computes ``filters · image`` for filters of one tap and channels-first images, in place.
+        Sums have the order of ``windows · filtersᵀ``.
         """
         b, x = self.b, self.image.x
         needs(self.groups == 1, "several groups")
@@ -497,7 +512,7 @@ class _Product:
         _multiplied(b, *given, tier=self.tier)
 
     def windows_as_rows(self) -> None:
-        """A product reads windows as rows where they lie, and writes the result."""
+        """Reads windows in place as the rows of one matrix product, which writes the target."""
         needs(self.groups == 1, "several groups")
         needs(self._rows is not None, "the result is no rows")
         needs(self.image.inside(self.along), "windows reach beyond the image")
@@ -507,14 +522,14 @@ class _Product:
         self._linear(found, self._weight, out=self._rows)
 
     def implicit_gemm(self) -> None:
-        """A kernel finds windows in the image."""
+        """Multiplies in one implicit-GEMM kernel, which gathers windows from the image."""
         needs(self.groups == 1, "several groups")
         needs(self.tier != "simt", "kernels of the tier simt read no windows")
         given = self.image.x, self.along, self.w, self.bias, self.target, self.activation
         implicit_gemm.fprop(self.b, *given)
 
     def copied_result(self) -> None:
-        """Computes a result of its own and copies it to the target."""
+        """Computes the product into contiguous memory and copies it to the target."""
         needs(self.groups == 1, "several groups")
         needs(self._rows is None, "the result is rows")
         made = self.b.empty(self.target.shape, self.target.dtype)
@@ -523,8 +538,8 @@ class _Product:
 
     # -- columns ------------------------------------------------------------------------------
     def columns(self) -> None:
-        """Products of padded windows: where these are matrices as they lie, else of copies, in
-        pieces.
+        """Multiplies windows of the padded image: in place where they are matrices, else as im2col
+        copies, in pieces.
         """
         if self.groups == 1:
             self._columns_of_one()
@@ -561,7 +576,9 @@ class _Product:
             one(rows, weight, out=place)
 
     def _copies(self, windows: Buffer, at: int) -> Iterator[tuple[Buffer, Buffer]]:
-        """Copies of windows, whose images are dimension ``at``, and their part of the target."""
+        """Yields copies of pieces of the windows, each with its part of the target. ``at``: the
+        dimension of ``windows`` that counts images.
+        """
         b, length = self.b, prod(self.w.shape[1:])
         nbytes = length * self.groups * windows.itemsize
         for image, images, start, down in _pieces(self.target.shape[:-1], nbytes):
@@ -580,8 +597,8 @@ def _grouped(
     activation: str | None,
     out: Buffer,
 ) -> None:
-    """``linear`` of each group, from x [G, M, K] and w [G, N, K] to [*M, G N], by one launch of
-    products.
+    """Computes ``out[..., g, :] = activation(x[g] · w[g]ᵀ + bias[g])`` in one batched product:
+    ``x`` [G, M, K], ``w`` [G, N, K], ``out`` [*M, G N].
     """
     groups, rows, each = x.shape[0], x.shape[1], w.shape[1]
     lead = out.shape[:-1]
@@ -597,7 +614,7 @@ _OPTIONS = ("stride", "padding", "dilation", "groups", "layout", "tier")
 
 
 def window_rows(b: Any, dy: Any, layout: str) -> Any:
-    """The gradient of a result as rows, one a window."""
+    """Returns ``dy`` of a convolution as a contiguous matrix [windows, O]."""
     dy = b.packed(_last(b, dy, layout))
     return b.reshape(dy, (prod(dy.shape[:-1]), dy.shape[-1]))
 
@@ -607,13 +624,13 @@ def _image(x: Any, layout: str) -> tuple[int, ...]:
 
 
 def _wgrad(b: Builder, x: Any, dy: Any, like: Any, of: Mapping[str, Any]) -> Any:
-    """``conv_wgrad`` rounded once to the dtype of the filters ``like``."""
+    """Computes ``conv_wgrad(x, dy)``, rounded once to the dtype of the filters ``like``."""
     taps = _image(like, of["layout"])
     return b.conv_wgrad(x, dy, taps, **of, out_dtype=b.dtype(like))
 
 
 def _conv_vjp(b: Builder, at: Backward) -> Gradients:
-    """dx by ``conv_dgrad``, dW by ``conv_wgrad``, the bias's as that of ``linear``."""
+    """Gradients of ``conv``: dx by ``conv_dgrad``, dw by ``conv_wgrad``, dbias as in ``linear``."""
     x, w, bias = (at[n] for n in ("x", "w", "bias"))
     of, found = at.only(*_OPTIONS), {}
     dy = through_activation(b, at, partial(b.conv, x, w, bias, **of))
@@ -647,33 +664,33 @@ def conv(
 
     It is a cross-correlation, as PyTorch's. Before the activation ``y[n, o, p]`` is the sum over
     j and c of ``x[n, c, p * stride + j * dilation - padding] * w[o, c, j]``, plus ``bias[o]``. p
-    and j are places in images and filters. Elements that lie outside the image are +0.0. With
-    ``groups`` an output's channels c are those of its group.
+    is the index of a window, j of a tap. Elements outside the image are +0.0. With ``groups``, c
+    runs over the channels of the output's group.
 
     Shapes
         ``x`` ``[N, C, *]``; ``w`` ``[O, C / groups, *]``; ``bias`` ``[O]``; the result
         ``[N, O, *]``, with ``(size + 2 * padding - dilation * (taps - 1) - 1) // stride + 1``
         elements along a dimension of the image. With ``layout="channels_last"`` they are
-        ``[N, *, C]``, ``[O, *, C / groups]`` and ``[N, *, O]``, which lie as kernels read them.
+        ``[N, *, C]``, ``[O, *, C / groups]`` and ``[N, *, O]``, which kernels read without a copy.
     Dtypes
         float32, bfloat16, float16 or float64, the same for x and w, and so the result. Where these
         have 16 bits, ``bias`` may be float32, and so may the result, if ``out`` or ``out_dtype``
         say so.
     Order
-        A window is a row of ``K = taps * C / groups`` numbers, filter positions ascending (the last
-        dimension fastest), of each its channels ascending. The result has the bits that
-        :func:`ptxgen.linear` gives these rows, with each group's filters as its weight. So a window
-        depends on its own elements alone: on no other image, and not on the layout. Where groups
-        have one channel and one output (depthwise filters), ``tier="auto"`` is ``"simt"``.
+        A window is a row of ``K = taps * C / groups`` elements: taps ascending (the last dimension
+        fastest), channels ascending within a tap. The result has the bits of :func:`ptxgen.linear`
+        of these rows, with each group's filters as its weight. So a window's result depends on its
+        own elements alone: on no other image, and not on the layout. Where groups have one channel
+        and one output (depthwise filters), ``tier="auto"`` is ``"simt"``.
         :func:`ptxgen.reference.conv` returns the same bits.
     Storage
-        Any strides. Where no kernel reads windows as they lie, padding is one copy and windows are
-        another, in pieces of at most 256 MiB. On Hopper kernels of 16 bits read those of sequences
-        and images whose channels lie last (else the image is turned). Where channels are no
-        multiple of 8 filters are copied, and of large problems the image is.
-        Filters of one tap and stride 1 need no copy, nor do depthwise ones of 16 bits.
+        Any strides. Where no kernel reads windows in place, the image is padded by one copy, and
+        windows are copied, in pieces of at most 256 MiB. On Hopper, 16-bit kernels read the windows
+        of sequences and 2-D images in place if channels have unit stride (else the image is
+        transposed first). If channels are no multiple of 8, filters are copied; in large problems
+        windows are. Filters of one tap and stride 1 need no copy, nor do 16-bit depthwise filters.
     Options
-        ``stride``, ``padding``, ``dilation``: a number, or one for each dimension. ``tier``,
+        ``stride``, ``padding``, ``dilation``: an integer, or one for each dimension. ``tier``,
         ``activation``, ``out``, ``stream``: as of :func:`ptxgen.linear`.
     Errors
         ShapeError (filters larger than the padded image, channels that groups do not divide),
@@ -688,7 +705,7 @@ def conv(
     array([[[1., 3., 6., 5.]]], dtype=float32)
     """
     rank, dtype = _rank(x=x, w=w), _dtypes(x=x, w=w)
-    how = _how(rank, stride, padding, dilation)
+    how = _geometry(rank, stride, padding, dilation)
     x, w = _last(b, x, layout), _last(b, w, layout)
     _filters("x", x.shape[-1], w, groups)
     _bias(bias, w.shape[0], dtype)
@@ -713,35 +730,38 @@ def _activated(activation: str | None, dtype: str) -> None:
 
 # -- transposed -----------------------------------------------------------------------------------
 _Reached = tuple[tuple[int, int, int], tuple[int, int, int], AxisWindows]
-"""Triples along one axis: elements of the image (start, number, step), the taps that reach them
-(start, number, step), and the windows of ``dy`` that these taps multiply."""
+"""Triple along one axis: elements of the image (start, count, step), the taps that reach them
+(start, count, step), and the windows of ``dy`` that these taps multiply."""
 
 
-def _phases(how: _How, image: Sequence[int], taps: Sequence[int]) -> list[list[_Reached]]:
-    """Triples of each phase (remainder of an element's place by the stride), for each dimension."""
+def _axis_phases(how: _Geometry, image: Sequence[int], taps: Sequence[int]) -> list[list[_Reached]]:
+    """Returns, for each dimension, the :data:`_Reached` triple of each phase: the elements of
+    ``image`` whose indices are equal modulo the stride, and the taps and windows of dy that reach
+    them.
+    """
     each: list[list[_Reached]] = []
     for i, size in enumerate(image):
         step, shift, far = how.stride[i], how.padding[i], how.dilation[i]
         unit = step // gcd(step, far)
         found = []
         for start in range(min(step, size)):
-            number = -(-(size - start) // step)
+            count = -(-(size - start) // step)
             own = [j for j in range(min(unit, taps[i])) if (start + shift - j * far) % step == 0]
             if own:
                 (j,) = own
                 several, first = -(-(taps[i] - j) // unit), (start + shift - j * far) // step
-                along = AxisWindows(first, number, 1, several, -far * unit // step)
+                along = AxisWindows(first, count, 1, several, -far * unit // step)
             else:
-                j, several, along = 0, 0, AxisWindows(0, number, 1, 0, 0)
-            found.append(((start, number, step), (j, several, unit), along))
+                j, several, along = 0, 0, AxisWindows(0, count, 1, 0, 0)
+            found.append(((start, count, step), (j, several, unit), along))
         each.append(found)
     return each
 
 
 @dataclass(frozen=True)
 class _Transposed:
-    """``target`` [N, *, C] from ``dy`` [N, *, O] and ``w`` [O, *, C / groups]. Its methods are
-    algorithms.
+    """Lowers a transposed convolution to ``target`` [N, *, C], from ``dy`` [N, *, O] and ``w``
+    [O, *, C / groups]. Each public method is an algorithm.
     """
 
     b: Any
@@ -749,13 +769,13 @@ class _Transposed:
     w: Buffer
     bias: Buffer | None
     target: Buffer
-    how: _How
+    how: _Geometry
     groups: int
     tier: str
     activation: str | None
 
     def record(self) -> None:
-        """Records the launches of the first algorithm that serves."""
+        """Records the launches of the first algorithm that can compute the convolution."""
         first_served(self.b, "windows of a gradient", self._algorithms())
 
     def _algorithms(self) -> Iterator[Algorithm]:
@@ -764,36 +784,40 @@ class _Transposed:
         yield Algorithm("products of each phase", self.phases)
 
     @cached_property
-    def _ways(self) -> list[list[_Reached]]:
-        return _phases(self.how, self.target.shape[1:-1], self.w.shape[1:-1])
+    def _axis_phases(self) -> list[list[_Reached]]:
+        return _axis_phases(self.how, self.target.shape[1:-1], self.w.shape[1:-1])
 
     def implicit_gemm(self) -> None:
-        """A kernel finds the windows of all phases, of a stride that has several."""
+        """Computes the transposed convolution of a stride above 1 in one implicit-GEMM kernel. A
+        phase, the results whose indices are equal modulo the stride, uses a subset of the taps.
+        """
         needs(self.groups == 1, "several groups")
         needs(prod(self.how.stride) > 1, "a stride of 1")
         needs(self.tier != "simt", "kernels of the tier simt read no windows")
         rank = len(self.how.stride)
-        ways = [
+        subsets = [
             [TapSubset(along, tap, every) for _, (tap, _, every), along in each]
-            for each in self._ways
+            for each in self._axis_phases
         ]
         whole = self.b.permute(self.w, (rank + 1, *range(1, rank + 1), 0))
         implicit_gemm.strided_dgrad(
-            self.b, self.dy, ways, whole, self.bias, self.target, self.activation
+            self.b, self.dy, subsets, whole, self.bias, self.target, self.activation
         )
 
     def patches(self) -> None:
-        """One launch multiplies all taps, if windows do not overlap."""
+        """Multiplies all taps in one batched product, for windows that do not overlap."""
         needs(self.groups == 1, "several groups")
         taps = self.w.shape[1:-1]
         needs(prod(taps) > 1, "one tap")
-        apart = self.how.apart(self.target.shape[1:-1], taps, self.dy.shape[1:-1])
-        needs(apart, "windows share elements, or leave some out")
+        disjoint = self.how.partitions(self.target.shape[1:-1], taps, self.dy.shape[1:-1])
+        needs(disjoint, "windows share elements, or leave some out")
         given = self.dy, self.w, self.bias, self.target, self.tier, self.activation
         _patches(self.b, *given)
 
     def phases(self) -> None:
-        """Products of windows, of each phase by itself."""
+        """Computes each phase, the results whose indices are equal modulo the stride, as a separate
+        product of windows and the phase's taps.
+        """
         b, target, groups = self.b, self.target, self.groups
         taps, rank = self.w.shape[1:-1], len(self.how.stride)
         each = self.w.shape[0] // groups, self.w.shape[-1]
@@ -802,7 +826,7 @@ class _Transposed:
         if groups > 1:  # with one group each product copies its own taps, if at all
             turned = b.packed(turned)
         turned = b.reshape(turned, (target.shape[-1], *taps, each[0]))
-        phases = [tuple(zip(*chosen, strict=True)) for chosen in product(*self._ways)]
+        phases = [tuple(zip(*chosen, strict=True)) for chosen in product(*self._axis_phases)]
         reached = [phase for phase in phases if all(a.taps for a in phase[-1])]
         if len(reached) < len(phases) and _plain(self.bias, self.activation):
             b.fill(target, 0, out=target)
@@ -826,8 +850,8 @@ def _patches(
     tier: str,
     activation: str | None,
 ) -> None:
-    """Computes ``target`` where windows do not overlap: one launch multiplies all taps, and a copy
-    brings the products to their places.
+    """Computes ``target`` where windows do not overlap: one batched product for all taps, and a
+    copy that scatters its results to ``target``.
     """
     taps, count, rank = w.shape[1:-1], dy.shape[1:-1], len(dy.shape) - 2
     every, rows = prod(taps), prod(dy.shape[:-1])
@@ -837,12 +861,12 @@ def _patches(
     x = b.expand(b.packed(b.reshape(dy, (rows, dy.shape[-1]))), (every, rows, dy.shape[-1]))
     _grouped(b, x, each, bias=bias, tier=tier, activation=activation, out=made)
     along = [AxisWindows(0, n, step, step, 1) for n, step in zip(count, taps, strict=True)]
-    places = _windows(target, [0] * rank, along)
-    b.copied(b.reshape(made, places.shape), places)
+    windows = _windows(target, [0] * rank, along)
+    b.copied(b.reshape(made, windows.shape), windows)
 
 
 def _transpose_vjp(b: Builder, at: Backward) -> Gradients:
-    """dx by ``conv``, dW by ``conv_wgrad`` with x and dy in each other's place."""
+    """Gradients of ``conv_transpose``: dx by ``conv``, dw by ``conv_wgrad(dy, x)``."""
     x, w, bias = (at[n] for n in ("x", "w", "bias"))
     of, found = at.only(*_OPTIONS), {}
     more = at.only("output_padding")
@@ -888,12 +912,12 @@ def conv_transpose(
     Dtypes
         Those of :func:`ptxgen.conv`.
     Order
-        As of :func:`ptxgen.conv`: a row has the taps that reach an element, ascending, of each the
-        channels c, ascending; +0.0 where x ends. Which taps these are, the element's place alone
-        decides. :func:`ptxgen.reference.conv_transpose` returns the same bits.
+        That of :func:`ptxgen.conv`: the row of an element holds the taps that reach it, ascending,
+        and channels c ascending within a tap; +0.0 outside x. The taps depend on the element's
+        index alone. :func:`ptxgen.reference.conv_transpose` returns the same bits.
     Options
-        ``output_padding``: as many elements more at the end of each dimension; less than ``stride``
-        or ``dilation``. Others: those of :func:`ptxgen.conv`.
+        ``output_padding``: number of elements added at the end of each dimension; less than
+        ``stride`` or ``dilation``. Others: those of :func:`ptxgen.conv`.
     Errors
         Those of :func:`ptxgen.conv`.
     Source
@@ -905,7 +929,7 @@ def conv_transpose(
     array([[[1., 1., 3., 2., 2.]]], dtype=float32)
     """
     rank, dtype = _rank(x=x, w=w), _dtypes(x=x, w=w)
-    how = _how(rank, stride, padding, dilation)
+    how = _geometry(rank, stride, padding, dilation)
     more = _each("output_padding", output_padding, rank)
     x, w = _last(b, x, layout), _last(b, w, layout)
     channels = w.shape[-1] * groups
@@ -950,8 +974,12 @@ def _dgrad_vjp(b: Builder, at: Backward) -> Gradients:
     return found
 
 
-def _agrees(dy: Buffer, how: _How, count: tuple[int, ...], name: str, sizes: Sequence[int]) -> None:
-    """Raises ShapeError unless ``dy`` [N, *, O] has ``count`` windows."""
+def _agrees(
+    dy: Buffer, how: _Geometry, count: tuple[int, ...], name: str, sizes: Sequence[int]
+) -> None:
+    """Raises ShapeError unless ``dy`` [N, *, O] has ``count`` windows along each dimension.
+    ``name``, ``sizes``: the argument from which ``count`` follows, for the message.
+    """
     if tuple(dy.shape[1:-1]) != count:
         raise ShapeError(
             f"dy is of {list(dy.shape[1:-1])} windows; with {name} {list(sizes)}, stride "
@@ -987,13 +1015,13 @@ def conv_dgrad(
     Dtypes
         Those of :func:`ptxgen.conv`, without a bias.
     Order
-        In gather form: an element is a row of the taps that reach it, ascending, of each the
-        channels o of its group, ascending; +0.0 where dy ends. It has the bits that
-        :func:`ptxgen.linear` gives these rows. Elements of the same remainder by the stride are one
-        product. :func:`ptxgen.reference.conv_dgrad` returns the same bits.
+        A gather: the row of an element holds the taps that reach it, ascending, and the channels o
+        of its group ascending within a tap; +0.0 outside dy. The result has the bits of
+        :func:`ptxgen.linear` of these rows. Elements whose indices are equal modulo the stride
+        share a product. :func:`ptxgen.reference.conv_dgrad` returns the same bits.
     Errors
-        Those of :func:`ptxgen.conv`; ShapeError for a ``dy`` that is of other windows than
-        ``image`` has.
+        Those of :func:`ptxgen.conv`; ShapeError for a ``dy`` whose sizes are not the numbers of
+        windows of ``image``.
     Source
         ``ptxgen/ops/conv.py``.
 
@@ -1003,7 +1031,7 @@ def conv_dgrad(
     array([[[1., 3., 5., 3.]]], dtype=float32)
     """
     rank, dtype = _rank(dy=dy, w=w), _dtypes(dy=dy, w=w)
-    how, sizes = _how(rank, stride, padding, dilation), _each("image", image, rank)
+    how, sizes = _geometry(rank, stride, padding, dilation), _each("image", image, rank)
     dy, w = _last(b, dy, layout), _last(b, w, layout)
     if w.shape[0] != dy.shape[-1]:
         raise ShapeError(f"w has {w.shape[0]} channels; takes {dy.shape[-1]}, those of dy")
@@ -1056,19 +1084,19 @@ def conv_wgrad(
         elements along its last dimensions. ``layout``: as of :func:`ptxgen.conv`.
     Dtypes
         float32, bfloat16, float16 or float64, the same for both. The result is float32 (float64 of
-        float64) unless ``out`` or ``out_dtype`` give the operands' dtype (one rounding, after
-        everything).
+        float64) unless ``out`` or ``out_dtype`` give the operands' dtype (one rounding, at the
+        end).
     Order
-        That of :func:`ptxgen.linear_wgrad` of the windows as rows and dy's rows: images ascending,
-        of each its windows ascending, the last dimension fastest; of each of several groups alike.
-        ``chain``: one chain, never cut, as ``linear_wgrad(chain=True)``.
+        That of :func:`ptxgen.linear_wgrad` with windows as the rows of x: images ascending, windows
+        ascending within an image (the last dimension fastest); the same in each group.
+        ``chain``: one chain, never split into chunks, as ``linear_wgrad(chain=True)``.
         :func:`ptxgen.reference.conv_wgrad` returns the same bits.
     Storage
-        All windows are copied at once where no kernel reads them as they lie; with ``chain``, of
-        one group, in pieces of about 256 MiB.
+        Where no kernel reads windows in place, one copy holds all of them; with ``chain`` and one
+        group, they are copied in pieces of about 256 MiB.
     Errors
-        Those of :func:`ptxgen.conv`; ShapeError for a ``dy`` that is of other windows than filters
-        of so many ``taps`` have.
+        Those of :func:`ptxgen.conv`; ShapeError for a ``dy`` whose sizes are not the numbers of
+        windows of ``taps`` in ``x``.
     Source
         ``ptxgen/ops/conv.py``.
 
@@ -1078,7 +1106,7 @@ def conv_wgrad(
     array([[[3., 6.]]], dtype=float32)
     """
     rank, dtype = _rank(x=x, dy=dy), _dtypes(x=x, dy=dy)
-    how, sizes = _how(rank, stride, padding, dilation), _each("taps", taps, rank)
+    how, sizes = _geometry(rank, stride, padding, dilation), _each("taps", taps, rank)
     x, dy = _last(b, x, layout), _last(b, dy, layout)
     if x.shape[0] != dy.shape[0]:
         raise ShapeError(f"dy is of {dy.shape[0]} images; takes {x.shape[0]}, those of x")
@@ -1086,15 +1114,15 @@ def conv_wgrad(
     _divided("dy", dy.shape[-1], groups)
     count = how.results(x.shape[1:-1], sizes)
     _agrees(dy, how, count, "taps", sizes)
-    target, each = single(out), x.shape[-1] // groups
+    given, each = single(out), x.shape[-1] // groups
     tier = _tier(tier, groups, each, dy.shape[-1] // groups)
     wide = "float64" if dtype == "float64" else "float32"
-    wanted = result_dtype(out_dtype, target, wide, _mixed(dtype))
-    dw = b.result(_shape(layout, dy.shape[-1], sizes, each), wanted, target)
+    wanted = result_dtype(out_dtype, given, wide, _mixed(dtype))
+    dw = b.result(_shape(layout, dy.shape[-1], sizes, each), wanted, given)
     if b.abstract or dw.size == 0:
         return dw
-    place = _last(b, dw, layout)
-    made = place if place.contiguous else b.empty(place.shape, wanted)
+    target = _last(b, dw, layout)
+    made = target if target.contiguous else b.empty(target.shape, wanted)
     along = _along(how, sizes, count)
     image, flat = _Image(b, x, [along]), b.reshape(made, (dy.shape[-1], -1))
     rows = b.reshape(b.packed(dy), (prod(dy.shape[:-1]), dy.shape[-1]))
@@ -1103,8 +1131,8 @@ def conv_wgrad(
         needs(groups == 1, "several groups")
         needs(tier != "simt", "kernels of the tier simt read no windows")
         needs(not chain, "kernels that read windows cut chains")
-        plainly = image.inside(along) and _matrices(image.windows(along), rank, 0) is not None
-        needs(not plainly, "windows are rows where they lie")
+        is_matrix = image.inside(along) and _matrices(image.windows(along), rank, 0) is not None
+        needs(not is_matrix, "windows are rows where they lie")
         implicit_gemm.wgrad(b, x, along, rows, flat)
 
     def columns() -> None:
@@ -1113,15 +1141,15 @@ def conv_wgrad(
         else:
             _summed_by_group(b, image.windows(along), rows, made, groups, tier, chain)
 
-    ways = Algorithm("implicit GEMM", by_kernel), Algorithm("columns", columns)
-    first_served(b, "sums over windows", ways)
-    if made is not place:
-        b.copied(made, place)
+    algorithms = Algorithm("implicit GEMM", by_kernel), Algorithm("columns", columns)
+    first_served(b, "sums over windows", algorithms)
+    if made is not target:
+        b.copied(made, target)
     return dw
 
 
 def _summed(b: Any, windows: Buffer, dy: Buffer, out: Buffer, tier: str, chain: bool) -> None:
-    """Computes ``linear_wgrad`` of windows [N, *windows, *taps, C] into ``out`` [O, K]."""
+    """Computes ``out`` [O, K] as ``linear_wgrad`` of windows [N, *windows, *taps, C] and ``dy``."""
     count, length = dy.shape[0], out.shape[1]
     of = {"layout": "nk", "tier": tier, "chain": chain}
     found = _matrices(windows, (len(windows.shape) - 2) // 2, 0)
@@ -1145,8 +1173,8 @@ def _summed(b: Any, windows: Buffer, dy: Buffer, out: Buffer, tier: str, chain: 
 def _summed_by_group(
     b: Any, windows: Buffer, dy: Buffer, out: Buffer, groups: int, tier: str, chain: bool
 ) -> None:
-    """Computes ``linear_wgrad`` of each group's windows into ``out`` [O, *taps, C / groups]: by one
-    batched product, or with ``chain`` by a chain for each group.
+    """Computes ``out`` [O, *taps, C / groups] as ``linear_wgrad`` of each group's windows: in one
+    batched product, or with ``chain`` in one product for each group.
     """
     rows, channels = dy.shape
     of_group = (groups, channels // groups, prod(out.shape[1:]))

@@ -1,4 +1,4 @@
-"""Sorts and counts integers, and writes rows at the indices that they name."""
+"""Sorts and counts integers, and scatters rows by index (the last of equal indices counts)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _vector(name: str, x: Buffer, most: int = COUNT_MAX) -> None:
 def sort_integers(
     b: ProgramBuilder, x: Buffer, *, out: Out = None, kernel: Kernel = None
 ) -> tuple[Buffer, Buffer]:
-    """``x`` sorted, ascending and stable, and the index that each element had, int64."""
+    """Sorts ``x``, ascending and stable; also returns the index of each element in ``x``, int64."""
     SORT.infer({"x": x.shape})
     _vector("x", x)
-    mine = results(out, 2)
-    y = b.result(x.shape, x.dtype, mine[0])
-    at = b.result(x.shape, "int64", mine[1], name="indices")
+    memory = results(out, 2)
+    y = b.result(x.shape, x.dtype, memory[0])
+    at = b.result(x.shape, "int64", memory[1], name="indices")
     if b.abstract or x.size == 0:
         return y, at
     check_contiguous("x", x)
@@ -67,9 +67,8 @@ def count_integers(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """Counts of ``first``, ``first + 1`` ... among ``x``: int32 ``[bins]``.
-
-    ``up_to``: counts of elements that are not above each.
+    """``y[i] = count(x == first + i)`` for ``bins`` integers, int32; ``up_to``: of ``x <= first +
+    i``.
     """
     _vector("x", x, 1 << 30)
     y = b.result((bins,), "int32", single(out))
@@ -105,7 +104,7 @@ def put_rows(
     kernel: Kernel = None,
 ) -> Buffer:
     """``x`` [B, V, I] with rows ``indices`` [K] replaced by those of ``source`` [B, K, I]. Of equal
-    indices the last counts, whatever the order of threads; one out of range writes nothing.
+    indices the last counts, whatever the order of threads; an index out of range writes nothing.
     """
     _vector("indices", indices)
     if x.dtype not in (*DTYPES, *INTEGERS) or source.dtype != x.dtype:
@@ -148,7 +147,8 @@ def placed(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``y[indices[i]] = source[i]``, or i, where ``indices`` (int64) are a permutation.
+    """``y[indices[i]] = source[i]``, or i without ``source``, for a permutation ``indices``
+    (int64).
 
     The result for other indices is unspecified.
     """

@@ -1,4 +1,4 @@
-"""Recurrences of a matrix: ``gated_delta_rule`` and ``ssd``, contract ``delta/1``."""
+"""Recurrences whose state is a matrix: ``gated_delta_rule`` and ``ssd``, contract ``delta/1``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxgen.numerics.option import Bool, Kernel, Real
 from ptxgen.numerics.signature import Inferred
 from ptxgen.ops.attention import steps
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import apart, check_dtype, results, rows_apart
+from ptxgen.ops.views import check_dtype, results, rows_apart, strided_rows
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -31,7 +31,7 @@ OverState = Annotated[Any, Written(over=("state",))]
 
 
 def _sizes(of: Any, arrays: Mapping[str, Buffer | None]) -> Inferred:
-    """Sizes and results' shapes of a call. Raises ShapeError for states that no kernel has."""
+    """Returns the sizes and result shapes of a call; ShapeError for unsupported state sizes."""
     found: Inferred = of.infer({n: x.shape for n, x in arrays.items() if x is not None})
     for what, size, most in (("N", "rows", ROWS_MAX), ("P", "columns", COLUMNS_MAX)):
         n = found.sizes[what]
@@ -43,7 +43,7 @@ def _sizes(of: Any, arrays: Mapping[str, Buffer | None]) -> Inferred:
 
 
 def _alike(arrays: Mapping[str, Buffer | None], first: str, *others: str) -> None:
-    """Raises DtypeError for arrays that are not of one dtype, or of none that is taken."""
+    """Raises DtypeError unless ``first`` has a supported dtype, and ``others`` the same."""
     dtype = arrays[first].dtype  # type: ignore[union-attr]
     check_dtype(first, dtype, SINGLE)
     for name in others:
@@ -53,8 +53,8 @@ def _alike(arrays: Mapping[str, Buffer | None], first: str, *others: str) -> Non
 
 
 def _either(arrays: Mapping[str, Buffer | None], first: str, *others: str) -> None:
-    """Raises DtypeError for arrays that are neither of that dtype nor float32; of a state that is
-    not float32.
+    """Raises DtypeError unless ``others`` have the dtype of ``first`` or float32, and the state is
+    float32.
     """
     takes = tuple(dict.fromkeys((arrays[first].dtype, "float32")))  # type: ignore[union-attr]
     for name in (*others, "state"):
@@ -64,7 +64,7 @@ def _either(arrays: Mapping[str, Buffer | None], first: str, *others: str) -> No
 
 
 # -- what kernels do ----------------------------------------------------------------------------
-def _walk(
+def _launch(
     b: ProgramBuilder,
     table: Key,
     read: Mapping[str, Buffer],
@@ -74,9 +74,9 @@ def _walk(
     delta: bool,
     kernel: str | None = None,
 ) -> None:
-    """Launches a walk over the tokens of all sequences. ``read``: arrays ``[..., L, heads, ...]``
-    that are passed with their strides (and ``out``); ``also``: contiguous arrays. ``sizes``: heads
-    that share a key, rows, columns.
+    """Records the launch of a recurrence over the tokens of all sequences. ``read``: arrays
+    ``[..., L, heads, ...]`` passed with their strides (``out`` too); ``also``: contiguous arrays.
+    ``sizes``: heads that share a key, rows and columns of a state.
     """
     share, rows, cols = sizes
     *lead, tokens, heads = read["g"].shape
@@ -84,10 +84,10 @@ def _walk(
     bind, scalars = {n: x for n, x in also.items() if x is not None}, []
     for name, x in read.items():
         inner = x.shape[len(lead) + 1 :]
-        apart_columns = len(inner) > 1 and x.strides[-1] != 1 and x.shape[-1] > 1
-        if name == "out" and apart_columns:
-            raise apart(name, x)
-        flat = (b.contiguous(x) if apart_columns else x).reshaped((seqs, tokens, *inner))
+        strided = len(inner) > 1 and x.strides[-1] != 1 and x.shape[-1] > 1
+        if name == "out" and strided:
+            raise strided_rows(name, x)
+        flat = (b.contiguous(x) if strided else x).reshaped((seqs, tokens, *inner))
         if flat is None and name == "out":
             raise ShapeError(f"out has strides {list(x.strides)}; takes batches evenly spaced")
         bind[name] = flat = flat or b.reshape(x, (seqs, tokens, *inner))
@@ -105,16 +105,16 @@ def _walk(
 
 
 def _aligned(b: ProgramBuilder, state: Buffer | None) -> Buffer | None:
-    return state if state is None or _lies(state) else b.copied(state)
+    return state if state is None or _is_aligned(state) else b.copied(state)
 
 
-def _lies(state: Buffer) -> bool:
-    """Whether kernels read and write states as they lie."""
+def _is_aligned(state: Buffer) -> bool:
+    """Whether kernels can access a state in place: contiguous, aligned to 16 bytes."""
     return state.contiguous and state.address % 16 == 0
 
 
 def _state(v: Buffer, rows: int, delta: bool) -> tuple[int, ...]:
-    """Shape of the recurrent state: ``[..., heads, rows, cols]``, ``rows`` the size of a key and
+    """Returns the shape of the state: ``[..., heads, rows, cols]``, ``rows`` the size of a key and
     ``cols`` that of a value; without the delta rule its transpose.
     """
     *lead, _, heads, cols = v.shape
@@ -143,9 +143,10 @@ def recurrence(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Any:
-    """The results and the last states of ``S = exp(g) S + k d``, ``o = scale q S + skip v``, where
-    d is ``beta w``, and w is v, or by the delta rule ``v - k exp(g) S``. States without it lie
-    column by column, ``[..., H, P, N]``. ``return_writes``: w as well, float32.
+    """``S = exp(g) S + k d``, ``o = scale q S + skip v``, token by token, with ``d = beta w``;
+    ``w = v``, or by the rule (``delta``) ``w = v - k exp(g) S``. Returns o, with ``return_state``
+    the last states, with ``return_writes`` w (float32). Without the rule states are stored
+    transposed, ``[..., H, P, N]``.
     """
     memory = results(out, 1 + return_state + return_writes)
     y, last, w = b.result(v.shape, v.dtype, memory[0]), None, None
@@ -156,14 +157,14 @@ def recurrence(
         w = b.result(v.shape, "float32", memory[-1], "writes")
     found = tuple(x for x in (y, last, w) if x is not None)
     if not b.abstract and any(x.size for x in found):
-        place = last if last is None or _lies(last) else b.empty(last.shape, "float32")
-        also = {"state_in": _aligned(b, state), "state_out": place, "w": w}
+        written = last if last is None or _is_aligned(last) else b.empty(last.shape, "float32")
+        also = {"state_in": _aligned(b, state), "state_out": written, "w": w}
         also["skip"] = None if skip is None else b.packed(b.cast(skip, "float32"))
         read = {"q": q, "k": k, "v": v, "g": g, "beta": beta, "out": y}
         sizes = v.shape[-2] // q.shape[-2], q.shape[-1], v.shape[-1]
-        _walk(b, ("delta",), read, also, sizes, scale, delta, kernel)
-        if last is not None and place is not None and place is not last:
-            b.copied(place, last)
+        _launch(b, ("delta",), read, also, sizes, scale, delta, kernel)
+        if last is not None and written is not None and written is not last:
+            b.copied(written, last)
     return found if len(found) > 1 else y
 
 
@@ -182,9 +183,10 @@ def delta_descend(
     scale: Factor = 1.0,
     delta: Bool = True,
 ) -> tuple[Buffer, Buffer, Buffer]:
-    """Walks from the last token to the first. Returns the gradients of the written values,
-    ``[..., L, H, P]``, parts of the keys' gradients, ``[..., L, H, parts, N]``, and the gradient of
-    the first state.
+    """Runs the backward recurrence of :func:`recurrence` from the last token to the first. ``w``:
+    as :func:`recurrence` returns it; ``dstate``: gradient by the last state. Returns, in float32,
+    dd ``[..., L, H, P]``, the gradient by ``d = beta w``; partial sums of dk, one for each 64
+    columns of the state, ``[..., L, H, parts, N]``; and the gradient by the first state.
     """
     rows, cols = q.shape[-1], do.shape[-1]
     dd = b.empty(do.shape, "float32")
@@ -194,7 +196,7 @@ def delta_descend(
         read = {"q": q, "k": k, "dout": do, "w": w, "g": g, "beta": beta}
         also = {"state_in": _aligned(b, dstate), "state_out": first, "dd": dd, "dk": dk}
         sizes = do.shape[-2] // q.shape[-2], rows, cols
-        _walk(b, ("delta_grad", "descend"), read, also, sizes, scale, delta)
+        _launch(b, ("delta_grad", "descend"), read, also, sizes, scale, delta)
     return dd, dk, first
 
 
@@ -211,8 +213,10 @@ def delta_ascend(
     state: Buffer | None = None,
     scale: Factor = 1.0,
 ) -> Any:
-    """Walks from the first token to the last. Returns parts of the queries' gradients,
-    ``[..., L, H, parts, N]``, and by the delta rule (with ``dd``) further parts of the keys'.
+    """Recomputes the states of :func:`recurrence` from the first token to the last. ``w``: as
+    :func:`recurrence` returns it; ``state``: the first state. Returns, in float32, partial sums of
+    dq ``[..., L, H, parts, N]``, one for each 64 columns of the state; with ``dd``, the first
+    result of :func:`delta_descend` (delta rule), also further partial sums of dk.
     """
     rows, cols = k.shape[-1], do.shape[-1]
     shape = (*do.shape[:-1], parts(cols), rows)
@@ -223,7 +227,7 @@ def delta_ascend(
         read |= {} if dd is None else {"dd": dd}
         also = {"state_in": _aligned(b, state), "dq": dq, "dk": dk}
         sizes = do.shape[-2] // k.shape[-2], rows, cols
-        _walk(b, ("delta_grad", "ascend"), read, also, sizes, scale, dd is not None)
+        _launch(b, ("delta_grad", "ascend"), read, also, sizes, scale, dd is not None)
     return dq if dk is None else (dq, dk)
 
 
@@ -232,7 +236,7 @@ _later = Pointwise(lambda read, given: read - given, "later")
 
 
 def _dot(b: Builder, x: Any, y: Any) -> Any:
-    """``sum(x y)`` along the last dimension, in f32."""
+    """Computes ``sum(x * y)`` along the last dimension, in f32."""
     return b.rows("dot", *(b.packed(b.cast(a, "float32")) for a in (x, y)), out_dtype="float32")
 
 
@@ -246,8 +250,9 @@ def _gradients(
     scale: float,
     delta: bool,
 ) -> Gradients:
-    """Gradients of :func:`recurrence` by the arguments ``given``. ``states``: the last state, and
-    its gradient.
+    """Returns the gradients of :func:`recurrence` by its arguments ``given``, as far as ``needs``
+    names them. ``do``: gradient by the results; ``states``: the last state and its gradient, or
+    None.
     """
     q, k, v, g, beta = (given[n] for n in ("q", "k", "v", "g", "beta"))
     first, how = given["state"], {"scale": scale}
@@ -290,8 +295,9 @@ def _gradients(
 
 
 def _shared(b: Builder, of_parts: Any, like: Any, more: Any = None) -> Any:
-    """Sums of gradients over parts, and over the heads that share a head of ``like``, from
-    ``[..., H, parts, N]``; ``more``: further parts, summed likewise and added.
+    """Sums partial gradients ``of_parts`` ``[..., H, parts, N]`` over parts (of 64 columns of the
+    state each) and over the heads that share a head of ``like`` ``[..., G, N]``; returns the dtype
+    of ``like``. ``more``: further partial gradients, summed likewise and added.
     """
     *lead, heads, count, width = of_parts.shape
     shape = (*lead, like.shape[-2], heads // like.shape[-2] * count, width)
@@ -305,12 +311,12 @@ def _scale(scale: float | None, q: Any) -> float:
 
 
 def _states(at: Backward) -> tuple[Any, Any] | None:
-    """The last states and their gradients, where these were returned."""
+    """Returns the last states and their gradients, or None if the call returned no states."""
     return (at.results[1], at.dys[1]) if at.options["return_state"] else None
 
 
 def _rule_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients of the rule, through the norms of q and k if there are any."""
+    """Gradients of ``gated_delta_rule``, through the norms of q and k with ``l2_norm``."""
     given, norms = {**at.arguments, "skip": None}, ("q", "k") if at.options["l2_norm"] else ()
     given |= {n: b.rows("l2_norm", b.packed(at[n])) for n in norms}
     scale = _scale(at.options["scale"], at["q"])
@@ -339,26 +345,25 @@ def gated_delta_rule(
     kernel: Kernel = None,
 ) -> Any:
     """``S = exp(g) S``, ``S = S + k (beta (v - kᵀ S))ᵀ``, ``o = scale qᵀ S``: the gated delta rule,
-    of each head, token by token.
+    for each head, token by token.
 
-    ``scale``: ``1 / sqrt(N)`` by default. ``l2_norm``: q and
-    k are first divided by ``sqrt(sum(x²) + 1e-6)``, and rounded to their dtype.
-    ``state``: S before the first token, zeros by default; ``return_state``: that behind the
-    last as well, with which a later call goes on.
+    ``scale``: ``1 / sqrt(N)`` by default. ``l2_norm``: q and k are first divided by
+    ``sqrt(sum(x²) + 1e-6)``, and rounded to their dtype. ``state``: S before the first token, zeros
+    by default; ``return_state``: also returns S after the last, from which a later call continues.
 
     Shapes
-        ``q`` and ``k`` ``[..., L, G, N]``, ``v`` ``[..., L, H, P]``, H a multiple of G: so many
+        ``q`` and ``k`` ``[..., L, G, N]``, ``v`` ``[..., L, H, P]``, H a multiple of G: H / G
         heads of values share a query and a key. ``g`` and ``beta`` ``[..., L, H]``; states
         ``[..., H, N, P]``. The result ``[..., L, H, P]``. N and P are multiples of 8 up to 256.
-        The last state may take the place of the first: ``out=(y, state)``.
+        The last state may overwrite the first: ``out=(y, state)``.
     Dtypes
         bfloat16, float16 or float32, ``q``, ``k`` and ``v`` alike, and so the result; ``g`` and
         ``beta`` the same or float32; states float32.
     Order
         Contract ``delta/1`` (:mod:`ptxgen.numerics.delta`): token by token, the state exact in
         between, all in f32. So a token's result depends on its sequence up to there, not on how
-        that was cut into calls: a prompt, its parts and single steps have the same bits.
-        Sums over keys are of 16 rows in 4 chains, then by twos.
+        that is split into calls: a prompt, its parts and single steps have the same bits.
+        A sum over N adds 16 neighbours at a time in 4 fma chains, then such sums as a binary tree.
         :func:`ptxgen.reference.gated_delta_rule` returns the same.
     Errors
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
@@ -399,7 +404,7 @@ _STEPS = {
     (True, False): Pointwise(_softened, "ssd_steps"),
     (True, True): Pointwise(_softened_biased, "ssd_steps"),
 }
-"""Formulas of step sizes and logarithms of decays, by whether with softplus, and with a bias."""
+"""Formulas of (step size, log of decay), by (has softplus, has a bias)."""
 
 
 def _steps(b: Builder, dt: Any, a: Any, bias: Any, softplus: bool) -> Any:
@@ -408,7 +413,9 @@ def _steps(b: Builder, dt: Any, a: Any, bias: Any, softplus: bool) -> Any:
 
 
 def _ssd_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients of ``ssd``; those by dt, a and the bias go through the formula of step sizes."""
+    """Gradients of ``ssd``, from those of :func:`recurrence` without the delta rule; dt, a and
+    dt_bias get theirs through the formulas of step size and decay.
+    """
     softplus, wide = at.options["softplus"], "float32"
     of = [n for n in ("dt", "a", "dt_bias") if at[n] is not None]
     beta, g = _steps(b, at["dt"], at["a"], at["dt_bias"], softplus)
@@ -442,18 +449,18 @@ def ssd(
     out: OverState = None,
     kernel: Kernel = None,
 ) -> Any:
-    """``S = exp(dt a) S + (dt x) bᵀ``, ``y = S c + d x``: state space duality (Mamba-2), of each
+    """``S = exp(dt a) S + (dt x) bᵀ``, ``y = S c + d x``: state space duality (Mamba-2), for each
     head, token by token.
 
-    ``dt_bias`` is added to dt before; ``softplus``: ``softplus`` is taken of that.
-    ``state``: S before the first token, zeros by default; ``return_state``: that behind the
-    last as well, with which a later call goes on.
+    ``dt_bias`` is first added to dt; ``softplus``: softplus is then applied. ``state``: S before
+    the first token, zeros by default; ``return_state``: also returns S after the last, from which a
+    later call continues.
 
     Shapes
         ``x`` ``[..., L, H, P]``, and so the result; ``dt`` ``[..., L, H]``; ``b`` and ``c``
-        ``[..., L, G, N]``, H a multiple of G: so many heads share them. ``a``, ``d`` and
+        ``[..., L, G, N]``, H a multiple of G: H / G heads share them. ``a``, ``d`` and
         ``dt_bias`` ``[H]``; states ``[..., H, P, N]``. N and P are multiples of 8 up to 256.
-        The last state may take the place of the first: ``out=(y, state)``.
+        The last state may overwrite the first: ``out=(y, state)``.
     Dtypes
         bfloat16, float16 or float32, ``x``, ``b`` and ``c`` alike, and so the result; the others
         the same or float32; states float32.
@@ -461,7 +468,7 @@ def ssd(
         Contract ``delta/1`` (:mod:`ptxgen.numerics.delta`), of ``q = c``, ``k = b``, ``v = x``,
         ``g = dt a`` and ``beta = dt``, each rounded once to float32: token by token, the state
         exact in between, all in f32. So a token's result depends on its sequence up to there, not
-        on how that was cut into calls: a prompt, its parts and single steps have the same bits.
+        on how that is split into calls: a prompt, its parts and single steps have the same bits.
         :func:`ptxgen.reference.ssd` returns the same.
     Errors
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything

@@ -1,4 +1,4 @@
-"""Dropout whose mask depends on a seed and a place alone."""
+"""Dropout whose mask depends on a seed, and on the element's position and column, alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ Chance = Annotated[float, Real(least=0.0, most=1.0)]
 
 
 def _kept(seed: Any, position: Any, column: Any, least: Any) -> Any:
-    """Whether an element is kept: the first 32 bits of Philox4x32-10 are at least ``least``."""
+    """Formula of whether an element is kept: the first 32 bits that Philox4x32-10 returns for the
+    counter (``position``, ``column``) and the key ``seed``, 64 bits each, are at least ``least``.
+    """
     c = [position & LOW, (position >> 32) & LOW, column & LOW, (column >> 32) & LOW]
     k = [seed & LOW, (seed >> 32) & LOW]
     for _ in range(PHILOX_ROUNDS):
@@ -52,7 +54,7 @@ def _dropped(b: Builder, x: Any, seeds: Any, positions: Any, p: float) -> Any:
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradient by x: dy under the same mask, which is computed again."""
+    """Gradient of ``dropout`` by x: dy under the same mask, which is recomputed."""
     if at.needs - {"x"}:
         raise GradError("dropout has no gradients of seeds and positions")
     return {"x": _dropped(b, at.dys[0], at["seeds"], at["positions"], at.options["p"])}
@@ -65,17 +67,17 @@ def dropout(
     """``x / (1 - p)``, or 0 with the probability ``p``, by a seed and a position for each row.
 
     Give each sequence a seed, ``[B, 1]``, and each row its position in the sequence, ``[T]``: the
-    mask is then that of the sequence, wherever it stands in the batch, and however it is cut.
+    mask then depends neither on the rest of the batch nor on how a sequence is split into calls.
 
     Shapes
         ``x`` ``[..., N]``, and so the result; ``seeds`` and ``positions`` broadcast to ``[...]``.
     Dtypes
         ``x`` float32, bfloat16, float16 or float64, and so the result; the others int64.
     Order
-        Integer arithmetic: element j of a row is kept if the first 32 bits that Philox4x32-10 (that
-        of :func:`ptxgen.sample`) gives for the counter (position, j) and the key seed, both 64
-        bits, low words first, are at least ``round(p * 2**32)``. Then it is multiplied by
-        ``1 / (1 - p)`` and rounded once. :func:`ptxgen.reference.dropout` returns the same bits.
+        Integer arithmetic: element j of a row is kept if the first 32 bits that Philox4x32-10 (as
+        in :func:`ptxgen.sample`) returns for the counter (position, j) and the key seed, both 64
+        bits, low words first, are at least ``round(p * 2**32)``. Then it is multiplied by ``1 / (1
+        - p)`` and rounded once. :func:`ptxgen.reference.dropout` returns the same bits.
     Errors
         ShapeError, DtypeError, OptionError (``p`` beyond 0 .. 1), DeviceError, GradError or
         CompileError, before anything is launched or written.

@@ -38,20 +38,21 @@ def explain(
 ) -> Explanation | Composition:
     """Returns which kernels serve a problem of the operation ``op``, and why.
 
-    ``sizes``: the operation's own, in its order (M, N, K of products). ``options``: those of the
-    operation, such as ``layout`` and ``tier``. True for an optional argument says that it is given,
-    and a dtype for any argument that it has this dtype. ``dtype``: of the other operands (default:
-    float32), or of their elements, where that is an option. ``arch``, ``sms``: default those of the
-    GPU's tuning, or an H200's, sm_90 with 132.
-    ``align``: bytes, of all operands or of each. ``gpu``: the GPU's name, whose tuning decides if
-    there is one for its SMs (default: an H200's, unless ``arch`` or ``sms`` is given); if not,
-    ``arch`` and ``sms`` must be given.
+    ``sizes``: the operation's sizes, in its order (M, N, K of products). ``options``: those of the
+    operation, such as ``layout`` and ``tier``; with the name of an optional array, True passes that
+    array; with the name of any array, a dtype sets its dtype. ``dtype``: dtype of the other
+    operands (default: float32), or of packed elements, if the operation has an option ``dtype``.
+    ``align``: alignment in bytes, of all operands or of each.
 
-    The operation is lowered to its program. One step is an :class:`Explanation`, several are a
-    :class:`Composition` of such.
+    ``gpu``: the GPU whose tuning predicts times (default: an H200, unless ``arch`` or ``sms`` is
+    given). A GPU without a tuning for its SMs takes ``arch`` and ``sms``. ``arch``, ``sms``: by
+    default those of the GPU's tuning, or of an H200, sm_90 with 132 SMs.
 
-    Raises OptionError for what is unknown, DtypeError, ShapeError for sizes that are none, and
-    UncoveredError.
+    The operation is lowered to its program. A program of one step returns an :class:`Explanation`,
+    one of several steps a :class:`Composition`.
+
+    Raises OptionError for unknown names, DtypeError, ShapeError for invalid sizes, and
+    UncoveredError if no kernel serves the problem.
     """
     if sms is not None:
         sms = _size("sms", sms, OptionError)
@@ -85,10 +86,10 @@ def program_of(
     arch: str = "sm_90",
     sms: int = 132,
 ) -> Program:
-    """The program of an operation of these sizes. Arrays are aligned to ``align`` bytes, with gaps
-    between their rows if need be (None: they begin at multiples of 16, and have no gaps).
+    """Returns the program of an operation for arrays of these sizes.
 
-    Raises as :func:`explain`.
+    Addresses are aligned to ``align`` bytes, and rows are padded to 16 bytes where the operation
+    allows that. ``align=None``: contiguous arrays, aligned to 16 bytes. Raises as :func:`explain`.
     """
     given = {n: v for n, v in (options or {}).items() if v is not None}
     row = operation(op)
@@ -124,7 +125,7 @@ def program_of(
         shapes = _shapes(row, named, row.layout_of(taken), there)
     low = _alignments(16 if align is None else align, of, itemsize)
 
-    def program(apart: bool) -> Program:
+    def program(padded: bool) -> Program:
         covered = partial(_covered, arch=arch, sms=sms)
         what = " ".join((row.name, *(f"{n}={size}" for n, size in named.items()), of))
         builder = ProgramBuilder(OPERATIONS, what, covered=covered)
@@ -135,7 +136,7 @@ def program_of(
             kind = _wide(of) if kind == "wide" else FULL.get(kind, kind)
             fixed = name in dtypes and "dtype" not in row.options
             address = 16 if fixed else low[next(free) % len(low)]
-            buffers[name] = builder.input(name, _lying(shapes[name], kind, address, apart))
+            buffers[name] = builder.input(name, _input(shapes[name], kind, address, padded))
         return builder.finish(row.lower(builder, **buffers, **taken))
 
     if align is None:
@@ -153,13 +154,13 @@ def problem_of(
     align: int | tuple[int, ...] | None = 16,
     options: Mapping[str, Any] | None = None,
 ) -> Problem:
-    """The problem of an operation that has a single step. Raises as :func:`explain`."""
+    """Returns the problem of an operation with a single step; raises as :func:`explain`."""
     (step,) = program_of(op, sizes, dtype, align, options).steps
     return step.problem
 
 
 def operation(op: str) -> Op:
-    """An operation by its name, that sizes pose. Raises OptionError for an unknown one."""
+    """Returns operation ``op``; raises OptionError unless sizes determine its arrays' shapes."""
     if name_text("op", op) not in OPERATIONS:
         raise accepted("operation", op, posed_names())
     found: Op = OPERATIONS[op]
@@ -169,17 +170,17 @@ def operation(op: str) -> Op:
 
 
 def _posed(row: Op) -> bool:
-    """Whether sizes say the shapes of the operation's arrays."""
+    """Whether an operation's sizes determine the shapes of its arrays."""
     return row.forms is not None or row.name in attention_shapes.ATTENDING
 
 
 def posed_names() -> tuple[str, ...]:
-    """Operations that sizes pose, by name; those of rows alone are left out."""
+    """Returns the names of operations that ``explain`` takes, without those named ``*_rows``."""
     return tuple(n for n, each in OPERATIONS.items() if _posed(each) and not n.endswith("_rows"))
 
 
 def size_names(row: Op) -> tuple[str, ...]:
-    """Names of an operation's sizes, in its own order."""
+    """Returns the names of an operation's sizes, in the order that ``explain`` takes them."""
     if row.forms is None:
         return attention_shapes.SIZES
     names: tuple[str, ...] = row.forms.sizes
@@ -187,9 +188,9 @@ def size_names(row: Op) -> tuple[str, ...]:
 
 
 def operands(row: Op, dtype: Any, what: str = "dtype") -> tuple[str, int]:
-    """The dtype of a row's operands, where ``dtype`` is asked for, and bytes of an item.
+    """Returns the dtype of an operation's operands (``dtype``, or the default), and bytes per item.
 
-    Where ``dtype`` is an option of the operation it is that of packed elements, stored as bytes.
+    If the operation has an option ``dtype``, that is the dtype of packed elements, stored as bytes.
     """
     if "dtype" in row.options:
         return row.options["dtype"] if dtype is None else dtype, 1
@@ -214,7 +215,7 @@ def _size(name: str, value: Any, error: type[PtxgenError] = ShapeError) -> int:
 def _shapes(
     row: Op, named: Mapping[str, int], layout: str, there: Sequence[str]
 ) -> dict[str, tuple[int, ...]]:
-    assert row.forms is not None, "operation has asked"
+    assert row.forms is not None, "operation has checked"
     forms = row.forms
     layout = layout if layout in forms.forms else next(iter(forms.forms))
     for name, unit in packed(forms.forms[layout]).items():
@@ -237,14 +238,14 @@ def _alignments(align: int | tuple[int, ...], of: str, itemsize: int) -> tuple[i
 
 
 def _wide(dtype: str) -> str:
-    """Dtype that arrays of ``dtype`` are computed in."""
+    """Returns the dtype of arithmetic on arrays of ``dtype``."""
     return FULL[STORED[NAMES[dtype]]]
 
 
-def _lying(shape: tuple[int, ...], dtype: str, address: int, apart: bool) -> Buffer:
-    """A buffer whose rows begin at multiples of 16 bytes if ``apart``, else a contiguous one."""
+def _input(shape: tuple[int, ...], dtype: str, address: int, padded: bool) -> Buffer:
+    """Returns a buffer whose row pitch is a multiple of 16 bytes if ``padded``, else contiguous."""
     strides = contiguous_strides(shape)
-    if apart and len(shape) > 1:
+    if padded and len(shape) > 1:
         unit = max(16 // BYTES[dtype], 1)
         pitch = -(-shape[-1] // unit) * unit
         strides = (*(n * pitch for n in contiguous_strides(shape[:-1])), 1)
@@ -258,25 +259,25 @@ def _covered(problem: Problem, arch: str, sms: int) -> None:
 
 # -- several steps ----------------------------------------------------------------------------
 class Composition:
-    """The steps of an operation that is made of others. ``str`` is for people."""
+    """Explanation of an operation whose program has several steps. ``str`` formats it as text."""
 
     def __init__(self, program: Program, each: Any) -> None:
         self.program, self._each = program, each
 
     @property
     def problem(self) -> str:
-        """The operation, its sizes and dtype."""
+        """Name of the program: operation, sizes and dtype."""
         return self.program.name
 
     @cached_property
     def explained(self) -> dict[Problem, Explanation]:
-        """The explanation of each problem: the kernels that serve it."""
+        """Explanation of each distinct problem: the kernels that serve it."""
         nbytes = {step.problem: step.nbytes for step in self.program.steps}
         return {problem: self._each(problem, moved) for problem, moved in nbytes.items()}
 
     @cached_property
     def steps(self) -> tuple[tuple[int, Explanation], ...]:
-        """Each problem's number of steps and its explanation, in the order of first use."""
+        """(Count of steps, explanation) of each distinct problem, in the order of first use."""
         counts: dict[Problem, int] = {}
         for step in self.program.steps:
             counts[step.problem] = counts.get(step.problem, 0) + 1
@@ -284,22 +285,22 @@ class Composition:
 
     @property
     def launches(self) -> int:
-        """Launches of kernels."""
+        """Number of kernel launches in the program."""
         return sum(count * len(step.launches) for count, step in self.steps)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the steps read and write."""
+        """Bytes that the steps read and write, in total."""
         return sum(step.nbytes for step in self.program.steps)
 
     @property
     def time(self) -> float:
-        """The predicted times of the steps, µs."""
+        """Predicted time of all steps, µs."""
         return sum(count * step.winner.time for count, step in self.steps)
 
     @property
     def scratch(self) -> dict[str, int]:
-        """Bytes of temporary arrays, by name."""
+        """Bytes of each temporary array, by name."""
         return {memory.name: memory.nbytes for memory in self.program.temporaries}
 
     @cached_property
@@ -317,7 +318,7 @@ class Composition:
         return place(pieces)[1]
 
     def asdict(self) -> dict[str, Any]:
-        """This composition as a dict, for programs."""
+        """Returns the composition as a dict, for use by programs."""
         steps = [
             {"count": count, "problem": found.problem, "kernels": found.winner.kernels}
             | {"time": found.winner.time}
@@ -327,12 +328,12 @@ class Composition:
         return {name: getattr(self, name) for name in facts} | {"steps": steps}
 
     def legend(self) -> str:
-        """Meaning and unit of the terms in predicted times."""
+        """Returns text: meaning and unit of the terms in predicted times."""
         terms = (term for _, found in self.steps for term in found.winner.terms.items())
         return legend(name for name, us in terms if us >= SHOWN_US)
 
     def brief(self) -> str:
-        """The steps, their kernels and bytes."""
+        """Returns text: the steps, their kernels, bytes and predicted times."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -357,7 +358,7 @@ class Composition:
 
 # -- GPUs -------------------------------------------------------------------------------------
 def _gpu(gpu: str, arch: str | None, sms: int | None) -> tuple[str, int, str]:
-    """The architecture and SMs of a GPU, and what to say where it has no tuning."""
+    """Returns a GPU's architecture, SMs, and a note if it has no tuning; raises OptionError."""
     of_it = [p for p in tunings() if p.gpu == gpu and arch in (None, p.arch)]
     for tuning in of_it:
         if sms in (None, tuning.sms):

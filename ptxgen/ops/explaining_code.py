@@ -1,8 +1,8 @@
-"""``explain --code``: the Python that a call of these sizes runs.
+"""``explain --code``: the Python code that a call of these sizes runs.
 
-A call goes to the function of its operation, which asks what decides the call and looks its code
-up. A call that is not known is followed (:mod:`ptxgen.program.invoke`), and its code is written.
-Both texts are made here as they are for calls, with nothing compiled for a GPU.
+An operation's function reads what decides a call (shapes, dtypes, ...) and looks up the prepared
+code for it. For a new kind of call the operation is lowered (:mod:`ptxgen.program.invoke`), and the
+code is generated. This module generates both texts likewise, without compiling for a GPU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Unmade(CpuDevice):
     """The CPU device without kernels: calls are read, checked and dispatched, and nothing runs."""
 
     def kernel(self, symbol: str, *_: Any) -> Function:
-        """Returns a function that stands for a kernel."""
+        """Returns a placeholder for a kernel, which is not compiled."""
         return Function(self, symbol, 0, 0)
 
     def launch(self, *_: Any) -> None:
@@ -34,7 +34,7 @@ class Unmade(CpuDevice):
 
 
 def explain_code(op: str, sizes: Sequence[int], dtype: Any = None, **options: Any) -> str:
-    """The function of an operation, and the code of a call of these sizes with PyTorch's tensors.
+    """Returns the text of an operation's function, and of the code of a call on PyTorch tensors.
 
     Arguments and errors are those of :func:`ptxgen.explain`.
     """
@@ -51,7 +51,7 @@ def explain_code(op: str, sizes: Sequence[int], dtype: Any = None, **options: An
 
 
 def _code(program: Program, device: CpuDevice) -> str:
-    """The code of a program."""
+    """Returns the text of the code that launches a program."""
     maker = Maker(_empty, TORCH.pointer, _none, _none)
     made = code(plan(program, device), maker, _given(program))
     text: str = made.__dict__["source"]
@@ -59,7 +59,7 @@ def _code(program: Program, device: CpuDevice) -> str:
 
 
 def _given(program: Program) -> list[Memory | None]:
-    """The memory behind each argument of the code, in order; None where an array is left out."""
+    """Returns the memory of each argument of the code, in order; None for an omitted array."""
     row = operation(program.name.split()[0])
     inputs = {memory.name: memory for memory in program.inputs}
     kinds = ARRAY, OPTIONAL, EITHER, OPERAND
@@ -67,7 +67,7 @@ def _given(program: Program) -> list[Memory | None]:
 
 
 def _legend(program: Program, device: CpuDevice) -> list[str]:
-    """Lines that say what each name of the code stands for."""
+    """Returns comment lines that explain the names in the code."""
     lines = []
     inputs = len(program.inputs)
     for i, memory in enumerate(program.results, inputs):

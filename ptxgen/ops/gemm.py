@@ -1,7 +1,7 @@
-"""Reads products: from buffers to ``C[M, N] = A . B``, its storage and alignment.
+"""Lowers products: from operands' buffers to problems ``C[M, N] = A . B``, storage and alignment.
 
-Which dimensions an argument has, and in which order, follows from the operation's
-:class:`~ptxgen.numerics.contract.Product`; nothing about a particular operation is written here.
+The dimensions of an argument, and their order, follow from the operation's
+:class:`~ptxgen.numerics.contract.Product`; no code here depends on a particular operation.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ WIDE = frozenset({"linear_wgrad"})
 """Operations whose result has the accumulator's dtype by default."""
 
 Served = Callable[[str, str], bool]
-"""Whether products stored so ("NN" .. "TT") are served under a plan (its name)."""
+"""Function of storage ("NN" .. "TT") and plan's name: whether kernels serve such products."""
 
 _TRANSPOSED = {"N": "T", "T": "N"}
 
-_Along = tuple[int, tuple[int, ...]]
-"""A dimension of a batch: its size, and the steps of A, B and C along it."""
+_BatchAxis = tuple[int, tuple[int, ...]]
+"""A batch dimension: its size, and the strides of A, B and C along it, in elements."""
 
 
 @dataclass(frozen=True)
 class Gemm:
-    """A product as a call asks for it.
+    """A product as read from a call's operands.
 
-    ``storage``: row-major storage of A and B ("NN" .. "TT"), after transposed views have been
-    recognised. ``plan``: its name. ``dims``: m, n, k of the product; ``lds``: elements from row to
-    row of A and B; ``batch``: the dimensions of a batch, and ``steps`` from matrix to matrix of A
-    and B along each; ``aligns``: of both, bytes; ``sizes``: the operation's own; ``operands``: A
-    and B.
+    ``storage``: storage of A and B ("NN" .. "TT"), after transposed views have been recognised.
+    ``plan``: the plan's name. ``dims``: m, n, k of the product. ``lds``: elements from row to row
+    of A and B. ``batch``: sizes of the batch dimensions; ``steps``: strides of A and B along these,
+    in elements. ``aligns``: alignment of A and B, bytes. ``sizes``: the operation's sizes by name.
+    ``operands``: A and B.
     """
 
     operation: Operation
@@ -76,11 +76,11 @@ class Gemm:
     bias: Buffer | None
 
     def launched(self, target: Buffer) -> Iterator[tuple[Problem, dict[str, Buffer]]]:
-        """Yields the problem of each launch, with the result in ``target``, and its A, B and C."""
+        """Yields each launch's problem and operands: "a", "b", and "c", its part of ``target``."""
         matrix, steps = matrices("out", target, self.batch)
         m, n, k = self.dims
         lda, ldc = self.lds[0], check_out(target, matrix)
-        flat, rows = _flat(self.batch, (*self.steps, steps)), []
+        flat, rows = _merged_axes(self.batch, (*self.steps, steps)), []
         if self.storage[0] == "N" and flat:
             # Neighbouring matrices of A with one B and contiguous rows are one taller matrix.
             count, (of_a, of_b, of_c) = flat[-1]
@@ -93,8 +93,8 @@ class Gemm:
         for at, inner, outer in several:
             given = dict(zip("abc", operands, strict=True))
             if len(several) > 1:
-                walked = outer, inner, *rows
-                given = {n: _part(x, i, at[i], walked) for i, (n, x) in enumerate(given.items())}
+                axes = outer, inner, *rows
+                given = {n: _part(x, i, at[i], axes) for i, (n, x) in enumerate(given.items())}
             yield self._problem((m, n, k), lda, ldc, inner, outer, given["c"]), given
 
     def _problem(
@@ -102,8 +102,8 @@ class Gemm:
         dims: tuple[int, int, int],
         lda: int,
         ldc: int,
-        inner: _Along,
-        outer: _Along,
+        inner: _BatchAxis,
+        outer: _BatchAxis,
         target: Buffer,
     ) -> Problem:
         m, n, k = dims
@@ -111,10 +111,10 @@ class Gemm:
         scalars.update(LDA=lda, LDB=self.lds[1], LDC=ldc, FLAGS=self.flags)
         scalars["K"] = k  # kernels for K >= 1 serve K = 0 through this scalar
         scalars.update(BATCH=inner[0] * outer[0], INNER=inner[0])
-        for along, (_, apart) in (("BATCH", inner), ("OUTER", outer)):
-            scalars.update({f"{along}_{x}": step for x, step in zip("ABC", apart, strict=True)})
+        for along, (_, steps) in (("BATCH", inner), ("OUTER", outer)):
+            scalars.update({f"{along}_{x}": step for x, step in zip("ABC", steps, strict=True)})
         table = table_of(self.storage, self.plan, self.dtype, self.tier)
-        assert table is not None, "read has asked"
+        assert table is not None, "read has checked"
         sizes, batch = self.sizes, (inner[0], outer[0])
         return Problem(
             table,
@@ -151,8 +151,10 @@ def lowered(
     chain: bool = False,
     kernel: str | None = None,
 ) -> Buffer:
-    """The product that an operation makes of ``operands``, by the names of its arguments."""
-    given = _alike(b, signature, {n: x for n, x in operands.items() if x is not None}, tier)
+    """Records the launches of a product operation and returns its result. ``operands``: the
+    arguments by name.
+    """
+    given = _converted(b, signature, {n: x for n, x in operands.items() if x is not None}, tier)
     wanted = result_dtype(signature.name, given, out_dtype, out)
     (shape,) = signature.infer({n: x.shape for n, x in given.items()}, layout).results
     target = b.result(shape, wanted, out)
@@ -180,10 +182,10 @@ def lowered(
     return target
 
 
-def _alike(
+def _converted(
     b: ProgramBuilder, signature: Signature, given: dict[str, Buffer], tier: str
 ) -> dict[str, Buffer]:
-    """The operands in one dtype: 16 bits beside float32 are converted to float32, exactly."""
+    """Converts the 16-bit operands of a product with a float32 operand to float32, exactly."""
     first, second = (given[name].dtype for name in OPERATIONS[signature.name].arguments)
     if first == second or tier == "tc" or (own := joint(first, second)) is None:
         return given
@@ -203,9 +205,10 @@ def read(
     kernel: str | None = None,
     served: Served = _routed,
 ) -> Gemm:
-    """The product that an operation makes of its operands.
+    """Reads a product from the operands of an operation.
 
-    Vectors can be read as either storage: as the kernel asked for does, else as the layout says.
+    A vector fits either storage: that of the forced ``kernel`` is taken, else the layout's.
+    ``wanted``: the result's dtype; ``served``: which storages have kernels.
 
     Raises DtypeError, OptionError, and ShapeError for shapes that do not fit one another, sizes
     beyond 2^31 - 1, strides that no storage fits, and pointers off a multiple of the element size.
@@ -266,7 +269,7 @@ def read(
 
 
 def batch_of(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> tuple[Buffer, Buffer, Buffer]:
-    """A, B and C of a batch of products: [outer, inner, M, K], [..., K, N] and [..., M, N]."""
+    """Returns A, B and C of a problem as views [outer, inner, M, K], [..., K, N], [..., M, N]."""
     of: Mapping[str, Any] = {**dict(problem.values), **dict(problem.scalars)}
     (inner, outer), (m, n, k) = problem.batch, (of[d] for d in "MNK")
     matrices = zip("ABC", f"{problem.table[0]}N", (a, b, c), ((m, k), (k, n), (m, n)), strict=True)
@@ -281,8 +284,10 @@ def batch_of(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> tuple[Buffer,
 
 
 def sharing(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> Problem | None:
-    """The problem of a batch of products some of which have the same B (of stride 0 along a
-    dimension), as rows of one product. None where that is not one launch.
+    """Returns the problem of one taller product that replaces the batched products of ``problem``,
+    where several A share a B (stride 0 along a batch dimension). ``a``, ``b``, ``c``: views of its
+    operands. Returns None if that takes more than one launch, another plan or flags, or has no more
+    rows.
     """
     try:
         found = read(MATMUL, {"a": a, "b": b}, layout="nn", tier=problem.table[3], wanted=c.dtype)
@@ -296,13 +301,13 @@ def sharing(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> Problem | None
 
 @cache
 def table_of(storage: str, plan: str, dtype: str, tier: str) -> tuple[str, ...] | None:
-    """The key of the route table of these products; None if nothing serves them."""
+    """Returns the key of the route table of such products; None if there is none."""
     key = storage, plan, WIDTH_OF[dtype], tier
     return key if key in TABLES else None
 
 
 def _kind(operation: Operation, given: Mapping[str, Buffer], tier: str) -> tuple[str, str]:
-    """The operands' dtype, as specs call it, and the tier."""
+    """Returns the operands' short dtype and the tier; raises DtypeError."""
     first, second = operation.arguments
     a, b = given[first], given[second]
     if tier == "auto":
@@ -328,12 +333,12 @@ def _kind(operation: Operation, given: Mapping[str, Buffer], tier: str) -> tuple
 
 
 def _mixed(dtype: str) -> tuple[str, ...]:
-    """The dtypes that bias and result may have beside operands of ``dtype``."""
+    """Returns the dtypes that bias and result may have with operands of ``dtype``."""
     return (dtype, "float32") if ITEMSIZE[DTYPES[dtype]] == 2 else (dtype,)
 
 
 def result_dtype(name: str, given: Mapping[str, Any], asked: str | None, out: Buffer | None) -> str:
-    """The dtype of the result: as asked for, that of ``out``, or the operation's own."""
+    """Returns the result's dtype: ``asked``, else that of ``out``, else the operation's default."""
     first = OPERATIONS[name].arguments[0]
     dtype = given[first].dtype
     if dtype not in DTYPES:
@@ -352,8 +357,8 @@ def result_dtype(name: str, given: Mapping[str, Any], asked: str | None, out: Bu
 
 
 def matrices(name: str, view: Buffer, batch: tuple[int, ...]) -> tuple[Buffer, tuple[int, ...]]:
-    """An operand as one matrix, and the steps from there to those of a batch: 0 along dimensions
-    that it is broadcast to.
+    """Returns the first matrix of an operand, and the operand's strides along the dimensions of
+    ``batch``, in elements: 0 along those that it is broadcast to.
     """
     if not batch:
         return view.matrix(name), ()
@@ -367,11 +372,11 @@ def matrices(name: str, view: Buffer, batch: tuple[int, ...]) -> tuple[Buffer, t
     return matrix, (*(0,) * (len(batch) - cut), *own)
 
 
-def _flat(batch: tuple[int, ...], steps: tuple[tuple[int, ...], ...]) -> list[_Along]:
-    """The fewest dimensions that walk over a batch, in the order of the results in memory:
-    neighbouring ones are merged where all operands are evenly spaced.
+def _merged_axes(batch: tuple[int, ...], steps: tuple[tuple[int, ...], ...]) -> list[_BatchAxis]:
+    """Merges batch dimensions that are evenly spaced in A, B and C. Returns the remaining ones by
+    descending stride of C.
     """
-    found: list[_Along] = []
+    found: list[_BatchAxis] = []
     each = sorted(zip(batch, *steps, strict=True), key=lambda of: -abs(of[-1]))
     for size, *along in each:
         if size == 1:
@@ -383,10 +388,12 @@ def _flat(batch: tuple[int, ...], steps: tuple[tuple[int, ...], ...]) -> list[_A
 
 
 def _launches(
-    flat: Sequence[_Along], at: tuple[int, ...] = (0, 0, 0)
-) -> Iterator[tuple[tuple[int, ...], _Along, _Along]]:
-    """Yields what each launch walks over: offsets of A, B and C, the inner and the outer dimension.
-    Kernels take two; there is a launch for each place along the shortest of further dimensions.
+    flat: Sequence[_BatchAxis], at: tuple[int, ...] = (0, 0, 0)
+) -> Iterator[tuple[tuple[int, ...], _BatchAxis, _BatchAxis]]:
+    """Yields the offsets of A, B and C, the inner and the outer batch dimension of each launch.
+
+    Kernels iterate over two dimensions; if ``flat`` has more, there is a launch for each index
+    along the shortest.
     """
     if len(flat) == 1 and flat[0][0] > BATCH_MAX:
         ((size, along),) = flat
@@ -395,7 +402,7 @@ def _launches(
             flat = [(size // low, tuple(low * step for step in along)), (low, along)]
     sizes = [size for size, _ in flat]
     if len(flat) <= 2 and max(sizes, default=1) <= BATCH_MAX:
-        alone: _Along = 1, (0, 0, 0)
+        alone: _BatchAxis = 1, (0, 0, 0)
         outer, inner = [alone, alone, *flat][-2:]
         yield at, inner, outer
         return
@@ -408,18 +415,22 @@ def _launches(
         yield from _launches([*flat[:i], *piece, *flat[i + 1 :]], begin)
 
 
-def _part(view: Buffer, which: int, at: int, walked: Sequence[_Along]) -> Buffer:
-    """The matrices of one launch as a view of A, B or C (``which``), from element ``at`` on."""
+def _part(view: Buffer, which: int, at: int, axes: Sequence[_BatchAxis]) -> Buffer:
+    """Returns the view of A, B or C (``which``: 0, 1, 2) that one launch reads or writes: batch
+    dimensions ``axes``, from ``at`` elements after the start of ``view``.
+    """
     return replace(
         view,
-        shape=(*(size for size, _ in walked), *view.shape[-2:]),
-        strides=(*(along[which] for _, along in walked), *view.strides[-2:]),
+        shape=(*(size for size, _ in axes), *view.shape[-2:]),
+        strides=(*(along[which] for _, along in axes), *view.strides[-2:]),
         offset=view.offset + at * view.itemsize,
     )
 
 
 def check_out(target: Buffer, matrix: Buffer) -> int:
-    """The elements from row to row of the result, of which ``matrix`` is the first."""
+    """Returns the row pitch, in elements, of a result whose first matrix is ``matrix``; raises
+    ShapeError unless its rows have stride 1.
+    """
     alignment("out", target)
     (_, columns), (pitch, along) = matrix.shape, matrix.strides
     if along != 1 and columns > 1 and target.size:
@@ -440,7 +451,13 @@ def _storage(
     prefer: str | None,
     served: Served,
 ) -> tuple[tuple[str, int], tuple[str, int]]:
-    """(letter, leading dimension) of A and B: as declared, or as a transposed view."""
+    """Returns (storage letter, leading dimension) of A and of B, as declared or transposed; raises
+    ShapeError if no storage fits the strides.
+
+    ``product``: the declared storages; ``names``, ``given``: the operands, for the message;
+    ``found_as``: the first matrix of A and of B; ``prefer``: the storages ("NN" .. "TT") to return
+    if they fit; ``served``: which storages have kernels.
+    """
     found = [
         storages_of(matrix, letter) for matrix, letter in zip(found_as, product.layout, strict=True)
     ]
@@ -464,10 +481,11 @@ def _storage(
 
 
 def storages_of(view: Buffer, declared: str) -> list[tuple[str, int]]:
-    """Storages by which a matrix is rows of stride 1, the declared one first: (letter, pitch).
+    """Returns the storages (letter, pitch) in which a matrix has rows of stride 1, the declared one
+    first.
 
-    A column that is dense in memory is one row of its transpose, and better read as such: its pitch
-    is of no account then, and vectors lie along it.
+    A contiguous column is listed first as a row of the transpose: its pitch is then not used, and
+    kernels load it in vectors.
     """
     (rows, columns), (down, along) = view.shape, view.strides
     if rows * columns == 0:  # nothing will be read, and frameworks disagree about the strides

@@ -1,6 +1,6 @@
-"""Gradients of the operations over rows that users call, made of other operations.
+"""Gradients of the public operations over rows, composed of other operations.
 
-Lines of the table that only other operations call have gradients derived from their formulas
+Rows of the table that only other operations call have gradients derived from their formulas
 (:func:`ptxgen.ops.row_reductions.of_formula`).
 """
 
@@ -26,8 +26,8 @@ _by_spread = Pointwise(lambda dy, y, count: dy / (y * count), "by_spread")
 
 
 def through_activation(b: Builder, at: Backward, again: Callable[..., Any], dtype: str = "") -> Any:
-    """The gradient by an activation's argument, in ``dtype`` or that of x: relu's follows from the
-    result, others from the argument, which ``again`` computes once more.
+    """Returns the gradient by an activation's argument, in ``dtype`` (default: that of x). relu's
+    follows from the result, others from the argument, which ``again`` recomputes in float32.
     """
     (dy,), name = at.dys, at.options["activation"]
     if name == "relu":
@@ -38,7 +38,7 @@ def through_activation(b: Builder, at: Backward, again: Callable[..., Any], dtyp
 
 
 def _spread(b: Builder, v: Any, at: Backward) -> Any:
-    """``v``, with a number for each reduced row, broadcast to the shape of x."""
+    """Broadcasts ``v``, one element for each reduced row, to the shape of x."""
     x = at["x"]
     axes = axes_of(at.options["axis"], x)
     kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
@@ -46,33 +46,33 @@ def _spread(b: Builder, v: Any, at: Backward) -> Any:
 
 
 def _count(at: Backward) -> int:
-    """The number of elements of a reduced row."""
+    """Returns the number of elements that one result reduces."""
     x = at["x"]
     return prod(x.shape[i] for i in axes_of(at.options["axis"], x))
 
 
-def _again(b: Builder, name: str, x: Any, at: Backward) -> Any:
-    """A reduction of ``x`` over the same axes."""
+def _reduce(b: Builder, name: str, x: Any, at: Backward) -> Any:
+    """Applies reduction ``name`` to ``x`` over the axes of the differentiated operation."""
     return getattr(b, name)(x, axis=at.options["axis"], keepdims=True)
 
 
 def _sum(b: Builder, at: Backward) -> Gradients:
-    """The gradient is dy, spread."""
+    """The gradient is dy, broadcast to x."""
     return {"x": _spread(b, b.cast(at.dys[0], b.dtype(at["x"])), at)}
 
 
 def _mean(b: Builder, at: Backward) -> Gradients:
-    """The gradient is ``dy * (1 / n)``, spread."""
+    """The gradient is ``dy * (1 / n)``, broadcast to x."""
     x, n = at["x"], _count(at)
     share = b.mul(b.cast(at.dys[0], b.wide(x)), 1.0 / n if n else inf)
     return {"x": _spread(b, b.cast(share, b.dtype(x)), at)}
 
 
 def _extreme(b: Builder, at: Backward) -> Gradients:
-    """The gradient is shared evenly among equals."""
+    """The gradient is divided evenly among the elements that equal the result."""
     x, wide = at["x"], b.wide(at["x"])
     there = b.call(_equal, x, _spread(b, b.cast(at.results[0], b.dtype(x)), at))
-    count = b.expand(_again(b, "sum", there, at), x.shape)
+    count = b.expand(_reduce(b, "sum", there, at), x.shape)
     dy = _spread(b, b.cast(at.dys[0], wide), at)
     return {"x": b.cast(b.call(_shared, there, dy, count), b.dtype(x))}
 
@@ -82,7 +82,7 @@ def _var(b: Builder, at: Backward) -> Gradients:
     x, n = at["x"], _count(at)
     left = max(n - at.options["correction"], 0.0)
     by = b.mul(b.cast(at.dys[0], b.wide(x)), 2 / left if left else inf)
-    return {"x": _of_spread(b, at, by)}
+    return {"x": _scaled_deviation(b, at, by)}
 
 
 def _std(b: Builder, at: Backward) -> Gradients:
@@ -90,18 +90,18 @@ def _std(b: Builder, at: Backward) -> Gradients:
     x = at["x"]
     left = max(_count(at) - at.options["correction"], 0.0)
     dy, y = (b.cast(v, b.wide(x)) for v in (at.dys[0], at.results[0]))
-    return {"x": _of_spread(b, at, b.call(_by_spread, dy, y, left))}
+    return {"x": _scaled_deviation(b, at, b.call(_by_spread, dy, y, left))}
 
 
-def _of_spread(b: Builder, at: Backward, by: Any) -> Any:
+def _scaled_deviation(b: Builder, at: Backward, by: Any) -> Any:
     x = at["x"]
     wide = b.cast(x, b.wide(x))
-    mean = b.expand(_again(b, "mean", wide, at), x.shape)
+    mean = b.expand(_reduce(b, "mean", wide, at), x.shape)
     return b.cast(b.call(_centred, wide, mean, _spread(b, by, at)), b.dtype(x))
 
 
 def _prod(b: Builder, at: Backward) -> Gradients:
-    """The gradient is right where elements are zero, too."""
+    """The gradient is dy times the product of the other elements, also where some are zero."""
     x = at["x"]
     axes = axes_of(at.options["axis"], x)
     lead = [i for i in range(len(x.shape)) if i not in axes]
@@ -119,12 +119,12 @@ def _none(b: Builder, at: Backward) -> Gradients:
 
 
 def of_each(b: Builder, x: Any, rows: Any) -> Any:
-    """``x``, which broadcasts to a number for each of ``rows``, as these numbers."""
+    """Broadcasts ``x`` to a contiguous array with one element for each row of ``rows``."""
     return b.contiguous(b.expand(x, tuple(rows.shape[:-1])))
 
 
 def _along(name: str, says: str) -> Vjp:
-    """Returns the gradient by operation ``{name}_backward`` of dy and y; ``says``: its formula."""
+    """Returns a vjp that calls operation ``{name}_backward`` of dy and y; ``says``: its formula."""
 
     def vjp(b: Builder, at: Backward) -> Gradients:
         x, axis, lengths = at["x"], at.options["axis"], at.arguments.get("lengths")
@@ -138,7 +138,7 @@ def _along(name: str, says: str) -> Vjp:
 
 
 def _attention_weights(b: Builder, at: Backward) -> Gradients:
-    """The gradient of a softmax, times the scale."""
+    """The gradient is that of a softmax, times the scale."""
     g, scale = b.rows("softmax_backward", at.dys[0], at.results[0]), at.options["scale"]
     return {"x": g if scale == 1 else b.mul(g, scale)}
 
@@ -157,11 +157,11 @@ VJPS: dict[str, Vjp] = {
     "log_softmax": _along("log_softmax", "dy - exp(y) * sum(dy)"),
     "attention_weights": _attention_weights,
 }
-"""Gradients by operation name; their docstrings become part of the PyTorch functions' own."""
+"""Vjps by operation name; their docstrings become part of the PyTorch functions' docstrings."""
 
 
 def of_rows(name: str) -> Vjp | None:
-    """The gradient of an operation over the last dimension; None if users call none so named."""
+    """Returns the vjp of an operation over the last axis; None if ``VJPS`` has none."""
     found = VJPS.get(name)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Products of groups of rows: ``grouped_linear`` and its gradients."""
+"""Products of groups of rows, each with its own weight: ``grouped_linear`` and its gradients."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from ptxgen.program.parameters import Out
 from ptxgen.spec import ACTIVATION_SHIFT, BIAS_F32, OUT_F32, Problem
 from ptxgen.tiles.gemm import WIDTH_OF
 
-_TURNED = {"kn": "nk", "nk": "kn"}
+_TRANSPOSED = {"kn": "nk", "nk": "kn"}
 TIERS = {"float32": "simt", "bfloat16": "tc", "float16": "tc"}
-"""Dtypes that have kernels, each with its tier."""
+"""Tier of the kernels for each dtype that has some."""
 
 
 def has_kernels(dtype: str | None, tier: str, groups: int) -> bool:
-    """Whether there are kernels for ``groups`` groups of ``dtype`` in ``tier``."""
+    """Whether kernels multiply ``groups`` groups of ``dtype`` (a full name) in ``tier``."""
     return dtype in TIERS and tier in ("auto", TIERS[dtype]) and 0 < groups <= GROUPS_MAX
 
 
 def _ascending(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raises IndexRangeError for offsets that do not ascend within the rows. Waits for them."""
+    """Raises IndexRangeError for offsets that do not ascend within 0 .. M; waits for them."""
     offsets, rows = arrays["offsets"], int(arrays["x"].shape[0])
     before = 0
     for i, end in enumerate(offsets.tolist()):
@@ -62,7 +62,7 @@ def _groups(offsets: Buffer) -> int:
 
 
 def _dtypes(name: str, given: Mapping[str, Buffer]) -> str:
-    """The dtype of operands, which is that of the first."""
+    """Returns the common dtype of the operands; raises DtypeError."""
     (one, x), *others = given.items()
     check_dtype(one, x.dtype, tuple(TIERS))
     for other, y in others:
@@ -76,7 +76,7 @@ def _mixed(dtype: str) -> tuple[str, ...]:
 
 
 def _pitch(name: str, x: Buffer) -> int:
-    """Elements from row to row."""
+    """Returns the elements from row to row of ``x``; raises ShapeError."""
     count, width, down = rows_of(name, x)
     return leading(count, width, down, x.itemsize)
 
@@ -103,31 +103,31 @@ def _problem(
 
 
 def _weights(b: ProgramBuilder, w: Buffer, layout: str) -> tuple[Buffer, str, int, int]:
-    """The groups' matrices as kernels read them, a copy if need be: their storage, elements from
-    row to row, and from matrix to matrix.
+    """Returns the groups' matrices, copied if kernels cannot read them in place: array, storage
+    letter, elements from row to row, and from matrix to matrix.
     """
     one = replace(w, shape=w.shape[1:], strides=w.strides[1:])
-    ways = storages_of(one, "N")
-    apart = w.strides[0]
-    if not ways or (w.shape[0] > 1 and apart <= 0 and w.size):
+    storages = storages_of(one, "N")
+    step = w.strides[0]
+    if not storages or (w.shape[0] > 1 and step <= 0 and w.size):
         return _weights(b, b.copied(w), layout)
-    letter, pitch = ways[0]
+    letter, pitch = storages[0]
     if w.shape[0] == 1 or not w.size:
-        apart = w.shape[1 if letter == "N" else 2] * pitch
+        step = w.shape[1 if letter == "N" else 2] * pitch
     if layout == "nk":
         letter = "T" if letter == "N" else "N"
-    return w, letter, pitch, apart
+    return w, letter, pitch, step
 
 
 def _linear_vjp(b: Builder, at: Backward) -> Gradients:
-    """dx is ``grouped_linear`` of dy with the weights turned; dW, and the bias's as dW of ones,
-    ``grouped_linear_wgrad``.
+    """Gradients of ``grouped_linear``: dx by ``grouped_linear`` with transposed weights, dW by
+    ``grouped_linear_wgrad``, dbias by the latter with a column of ones.
     """
     x, w, offsets, bias = (at[n] for n in ("x", "w", "offsets", "bias"))
     found, layout = {}, at.options["layout"]
     dy = through_activation(b, at, partial(b.grouped_linear, x, w, offsets, bias, layout=layout))
     if "x" in at.needs:
-        found["x"] = b.grouped_linear(dy, w, offsets, layout=_TURNED[layout])
+        found["x"] = b.grouped_linear(dy, w, offsets, layout=_TRANSPOSED[layout])
     if "w" in at.needs:
         found["w"] = b.grouped_linear_wgrad(x, dy, offsets, layout=layout, out_dtype=b.dtype(w))
     if "bias" in at.needs:
@@ -156,35 +156,35 @@ def grouped_linear(
 
     State ``layout``, that of each matrix of ``w``, as for :func:`ptxgen.linear`.
 
-    Group g has the rows from ``offsets[g - 1]`` (the first: 0) to below ``offsets[g]``. That is how
-    experts are applied to rows that are sorted by expert. Only the device reads ``offsets``:
-    nothing waits, and a call can be captured in a CUDA graph and replayed with other offsets.
+    Group g has the rows from ``offsets[g - 1]`` (the first: 0) to below ``offsets[g]``: experts
+    applied to rows that are sorted by expert. Only the device reads ``offsets``: nothing waits, and
+    a call can be captured in a CUDA graph and replayed with other offsets.
 
     Shapes
         ``x`` ``[M, K]``; ``w`` ``[E, K, N]`` (``layout="kn"``) or ``[E, N, K]`` (``"nk"``);
         ``offsets`` ``[E]``; ``bias`` ``[E, N]``; the result ``[M, N]``. A group may have any number
-        of rows, also none. E is at most 1024.
+        of rows, also 0. E is at most 1024.
     Dtypes
         float32, bfloat16 or float16, the same for x and w, and so the result; ``offsets`` int32.
         Where these have 16 bits, ``bias`` may be float32, and so may the result, if ``out`` or
         ``out_dtype`` say so.
     Storage
-        Rows of x may be strided; matrices of w may be transposed views, strided, and any distance
-        apart; w is copied where no kernel reads it as it
-        lies. Any alignment of whole elements is served; 16 bytes are fastest.
+        Rows of x may have any pitch; matrices of w may be transposed, and have any pitch and
+        positive stride; other w are copied. Any alignment of whole elements is served; 16 bytes
+        are fastest.
     Order
-        A row has the bits that :func:`ptxgen.linear` gives it with ``w[g]`` and ``bias[g]``: the
-        contract ``fma/3`` for float32, ``tc16/3`` for 16 bits. They depend on no other row, and not
-        on how many a group has. :func:`ptxgen.reference.grouped_linear` returns the same bits.
-        Rows behind the last offset, of no group, are zeros.
+        A row has the bits of :func:`ptxgen.linear` with ``w[g]`` and ``bias[g]``: contract
+        ``fma/3`` for float32, ``tc16/3`` for 16 bits. They depend neither on other rows nor on the
+        size of a group. :func:`ptxgen.reference.grouped_linear` returns the same bits. Rows after
+        the last offset, of no group, are zeros.
     Options
         ``activation``: as of :func:`ptxgen.linear`. ``check``: waits for ``offsets``, and raises
-        for such as do not ascend from 0 to M.
+        IndexRangeError unless they ascend within 0 .. M.
     Errors
-        IndexRangeError for offsets that do not ascend, or lie outside, in host memory or with
-        ``check``; without it one below 0 counts as 0, one beyond M as M, and one below those before
-        it as the largest of these. ShapeError, DtypeError, OptionError, DeviceError, GradError or
-        CompileError, before anything is launched or written.
+        IndexRangeError for offsets that do not ascend or are out of range, in host memory or with
+        ``check``; without it an offset counts as the largest of itself and those before it, clamped
+        to 0 .. M. ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError,
+        before anything is launched or written.
     Source
         ``ptxgen/ops/grouped.py``, ``ptxgen/tiles/grouped.py``.
 
@@ -211,7 +211,7 @@ def grouped_linear(
         b.fill(y, 0, out=y)
         return y
     check_contiguous("offsets", offsets)
-    w, letter, ldb, apart = _weights(b, w, layout)
+    w, letter, ldb, step = _weights(b, w, layout)
     lda, ldc = _pitch("x", x), _pitch("out", y)
     alignment("out", y, ldc)
     flags = CODES[activation or "none"] << ACTIVATION_SHIFT
@@ -225,8 +225,8 @@ def grouped_linear(
         "N" + letter,
         dtype,
         (m, n, k, groups),
-        (alignment("x", x, lda), alignment("w", w, ldb, apart)),
-        {"LDA": lda, "LDB": ldb, "LDC": ldc, "BATCH_B": apart, "FLAGS": flags, "K": k},
+        (alignment("x", x, lda), alignment("w", w, ldb, step)),
+        {"LDA": lda, "LDB": ldb, "LDC": ldc, "BATCH_B": step, "FLAGS": flags, "K": k},
         f"grouped_linear M={m} N={n} K={k} in {groups} groups",
     )
     bind = {"x": x, "w": w, "biases": bias, "offsets": offsets, "y": y}
@@ -238,7 +238,7 @@ def _wgrad_vjp(b: Builder, at: Backward) -> Gradients:
     x, dy, offsets = (at[n] for n in ("x", "dy", "offsets"))
     g, found, layout = b.packed(b.cast(at.dys[0], b.dtype(x))), {}, at.options["layout"]
     if "x" in at.needs:
-        found["x"] = b.grouped_linear(dy, g, offsets, layout=_TURNED[layout])
+        found["x"] = b.grouped_linear(dy, g, offsets, layout=_TRANSPOSED[layout])
     if "dy" in at.needs:
         found["dy"] = b.grouped_linear(x, g, offsets, layout=layout)
     return found
@@ -267,11 +267,11 @@ def grouped_linear_wgrad(
         (``layout="kn"``) or ``[E, N, K]`` (``"nk"``). A group without rows gives zeros.
     Dtypes
         float32, bfloat16 or float16, the same for x and dy; ``offsets`` int32. The result is
-        float32 unless ``out`` or ``out_dtype`` give the operands' dtype (one rounding, after
-        everything).
+        float32 unless ``out`` or ``out_dtype`` give the operands' dtype (one rounding, at the
+        end).
     Order
-        One chain for each output, over the group's rows, ascending, from +0.0: the bits that
-        :func:`ptxgen.linear_wgrad` of these rows gives with ``chain=True``. So a group's result
+        One chain for each output, over the group's rows, ascending, from +0.0: the bits of
+        :func:`ptxgen.linear_wgrad` of these rows with ``chain=True``. So a group's result
         depends on that group's rows alone. :func:`ptxgen.reference.grouped_linear_wgrad` returns
         the same bits.
     Errors

@@ -1,6 +1,6 @@
 """Implicit GEMM: convolutions whose kernels read windows from the image, without im2col columns.
 
-:mod:`ptxgen.spec.conv` defines the variables of their problems.
+:mod:`ptxgen.spec.conv` defines the variables and scalars of these problems.
 """
 
 from __future__ import annotations
@@ -26,50 +26,51 @@ from ptxgen.spec.mma import VECTOR as WHOLE
 from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
 LOOSE, LOOSE_MAX = 64, 1 << 24
-"""Output channels of a tile whose windows are loaded element by element, and most elements loaded
-so of images of few channels, or for filters of one tap: beyond that, im2col columns are faster.
+"""Limits of kernels that load windows element by element, as channels are no multiple of 8.
+``LOOSE``: output channels per tile. ``LOOSE_MAX``: most loads of elements, over all tiles, if
+images have fewer than 8 channels or a single tap is used; above it, im2col columns are faster.
 """
 OUTPUTS_MAX = 768
-"""Most output channels of a forward convolution whose windows are put together again for each tile:
-beyond that, columns are faster, as they are written once.
+"""Most output channels for which fprop loads windows element by element, again in each tile of
+output channels: above it, im2col columns are faster, as they are written once.
 """
 
 
 @dataclass(frozen=True)
 class AxisWindows:
-    """Windows along one dimension: the j-th of ``taps`` of the i-th of ``count`` windows is at
-    ``first + i * step + j * apart``.
+    """Windows along one dimension: tap ``j < taps`` of window ``i < count`` has the index
+    ``first + i * step + j * dilation`` (``dilation`` may be negative).
     """
 
     first: int
     count: int
     step: int
     taps: int
-    apart: int
+    dilation: int
 
     @property
     def side(self) -> int:
-        """Distance from the first tap to the last, in elements."""
-        return (self.taps - 1) * self.apart
+        """Distance from a window's first tap to its last, in elements; may be negative."""
+        return (self.taps - 1) * self.dilation
 
     @property
     def low(self) -> int:
-        """Place of the lowest tap of the first window."""
+        """Lowest index of a tap of the first window."""
         return self.first + min(self.side, 0)
 
     @property
     def last(self) -> int:
-        """Place of the lowest tap of the last window."""
+        """Lowest index of a tap of the last window."""
         return self.low + (self.count - 1) * self.step
 
     @property
     def span(self) -> tuple[int, int]:
-        """The lowest and the highest place of all taps; (0, 0) without taps."""
+        """Lowest and highest index of all taps of all windows; (0, 0) without taps."""
         return (self.low, self.last + abs(self.side)) if self.taps else (0, 0)
 
 
 UNIT_AXIS = AxisWindows(0, 1, 1, 1, 1)
-"""One window of one tap, for a dimension that an image does not have."""
+"""One window of one tap, for an image dimension that does not exist (Y of a sequence)."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class TapSubset:
 
 
 EMPTY_AXIS = TapSubset(AxisWindows(0, 0, 1, 0, 0))
-"""A subset without windows and taps."""
+"""A tap subset without windows and taps."""
 
 
 def fprop(
@@ -97,26 +98,26 @@ def fprop(
 ) -> None:
     """Computes ``activation(windows · wᵀ + bias)`` into ``out`` [N, *windows, O] in one launch.
 
-    Windows are those of ``x`` [N, *, C]; ``w`` [O, *taps, C]. Raises RefusedError where no kernel
-    reads and writes them so. ``kernel`` forces a route by its name.
+    ``along``: the windows of ``x`` [N, *, C]; ``w``: [O, *taps, C]. Raises RefusedError where no
+    kernel serves these windows and strides. ``kernel`` forces a route by its name.
     """
-    _some(x, along)
-    needs(all(map(_fits, along, x.shape[1:-1])), "the copy engine takes no such windows")
-    needs(_written(out), "channels of the result are apart")
+    _check_supported(x, along)
+    needs(all(map(_fits_tma, along, x.shape[1:-1])), "the copy engine takes no such windows")
+    needs(_is_writable(out), "channels of the result are apart")
     loose = x.shape[-1] % 8 != 0 and w.shape[0] <= OUTPUTS_MAX and prod(w.shape[1:-1]) > 1
-    if loose or _turned(w):
+    if loose or _is_transposed(w):
         with suppress(RefusedError):
-            ways = [[TapSubset(a)] for a in along]
-            return strided_dgrad(b, x, ways, w, bias, out, activation, kernel)
-    lies = x if _as_read(x) else _copy(x)
+            subsets = [[TapSubset(a)] for a in along]
+            return strided_dgrad(b, x, subsets, w, bias, out, activation, kernel)
+    readable = x if _is_readable(x) else _as_copied(x)
     length = w.shape[0], prod(a.taps for a in along) * w.shape[-1]
     rows = w.reshaped(length)
     if rows is None or rows.strides[1] != 1:
-        rows = _copy(w).reshaped(length)
+        rows = _as_copied(w).reshaped(length)
     assert rows is not None, "rows one behind the other have any shape"
-    problem = _problem(lies, along, rows, bias, out, activation)
+    problem = _fprop_problem(readable, along, rows, bias, out, activation)
     needs_kernel(b, problem)
-    x = x if x is lies else b.copied(x)
+    x = x if x is readable else b.copied(x)
     w = rows if rows.memory is w.memory else b.reshape(b.copied(w), length)
     b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": out}, kernel)
 
@@ -124,44 +125,45 @@ def fprop(
 def strided_dgrad(
     b: ProgramBuilder,
     x: Buffer,
-    ways: Sequence[Sequence[TapSubset]],
+    subsets: Sequence[Sequence[TapSubset]],
     w: Buffer,
     bias: Buffer | None,
     out: Buffer,
     activation: str | None,
     kernel: str | None = None,
 ) -> None:
-    """Computes what :func:`fprop` does for one or two tap subsets along each dimension, as of a
-    gradient by the image with stride 2: results of the first and the second subset alternate.
-    ``w``: all taps, of which each subset uses its own. Filters may have any strides, and channels
-    may be any number; few channels that are no multiple of 8 limit the number of windows.
+    """Computes ``activation(windows · wᵀ + bias)`` for one or two tap subsets along each dimension,
+    as in the image's gradient with stride 2: results of the two subsets alternate in ``out``.
+
+    ``w`` [O, *taps, C]: all taps, any strides; each subset uses its own taps. C may be any number:
+    if it is no multiple of 8, elements are loaded one by one (see :data:`LOOSE_MAX`).
     """
-    _some(x, [_most(each) for each in ways])
-    needs(max(map(len, ways)) <= 2, "windows lie in more than two ways along a dimension")
-    for i, (way, *others) in enumerate(ways):
+    _check_supported(x, [_most_taps(each) for each in subsets])
+    needs(max(map(len, subsets)) <= 2, "windows lie in more than two ways along a dimension")
+    for i, (subset, *others) in enumerate(subsets):
         if not others:  # a single subset takes only its own taps
-            w = b.narrow(w, i + 1, way.tap, way.along.taps, way.every)
-    ways = [each if each[1:] else [TapSubset(each[0].along)] for each in ways]
-    sides = zip(x.shape[1:-1], ways, strict=True)
-    near = all(_near(way.along, size) for size, each in sides for way in each)
+            w = b.narrow(w, i + 1, subset.tap, subset.along.taps, subset.every)
+    subsets = [each if each[1:] else [TapSubset(each[0].along)] for each in subsets]
+    sides = zip(x.shape[1:-1], subsets, strict=True)
+    near = all(_fits_int32(subset.along, size) for size, each in sides for subset in each)
     needs(near, "places are no signed integers")
     loose = x.shape[-1] % 8 != 0
-    taps = prod(_most(each).taps for each in ways)
+    taps = prod(_most_taps(each).taps for each in subsets)
     few = x.shape[-1] < WHOLE or taps == 1
-    numbers = _numbers(x, ways) * -(-out.shape[-1] // LOOSE) if loose and few else 0
+    numbers = _loaded_elements(x, subsets) * -(-out.shape[-1] // LOOSE) if loose and few else 0
     needs(numbers <= LOOSE_MAX, f"{numbers} numbers are loaded one by one, more than {LOOSE_MAX}")
-    lies = x if _as_read(x, x.itemsize if loose else 16) else _copy(x)
-    lies = _copy(x) if loose and not _pixels(lies)["PIXELS"] else lies
+    readable = x if _is_readable(x, x.itemsize if loose else 16) else _as_copied(x)
+    readable = _as_copied(x) if loose and not _pixels(readable)["PIXELS"] else readable
     steps = [step for step, size in zip(w.strides[1:], w.shape[1:], strict=True) if size > 1]
-    whole = _turned(w) and alignment("w", w, *steps) == 16
-    turned = w if whole else _rows(imagined(_even(w), w.dtype), w)
-    target = out if _written(out) else _copy(out)
-    problem = _phases(lies, ways, turned, bias, target, activation)
+    whole = _is_transposed(w) and alignment("w", w, *steps) == 16
+    turned = w if whole else _unpadded(imagined(_padded_shape(w), w.dtype), w)
+    target = out if _is_writable(out) else _as_copied(out)
+    problem = _dgrad_problem(readable, subsets, turned, bias, target, activation)
     needs_kernel(b, problem)
-    x = x if x is lies else b.copied(x)
+    x = x if x is readable else b.copied(x)
     if w is not turned:
-        made = _rows(b.empty(_even(w), w.dtype), w)
-        b.copied(b.permute(w, _back(w)), b.permute(made, _back(w)))
+        made = _unpadded(b.empty(_padded_shape(w), w.dtype), w)
+        b.copied(b.permute(w, _swap_channels(w)), b.permute(made, _swap_channels(w)))
         w = made
     target = out if target is out else b.empty(out.shape, out.dtype)
     b.launch(lambda: problem, {"x": x, "w": w, "bias": bias, "c": target}, kernel)
@@ -169,32 +171,34 @@ def strided_dgrad(
         b.copied(target, out)
 
 
-def _numbers(x: Buffer, ways: Sequence[Sequence[TapSubset]]) -> int:
-    """The number of elements in all windows."""
-    along = [sum(way.along.count * way.along.taps for way in each) for each in ways]
+def _loaded_elements(x: Buffer, subsets: Sequence[Sequence[TapSubset]]) -> int:
+    """Returns the number of elements in all windows of all images."""
+    along = [sum(s.along.count * s.along.taps for s in each) for each in subsets]
     return x.shape[0] * x.shape[-1] * prod(along)
 
 
-def _most(ways: Sequence[TapSubset]) -> AxisWindows:
-    """The windows with the most taps."""
-    return max((way.along for way in ways), key=lambda a: a.taps)
+def _most_taps(subsets: Sequence[TapSubset]) -> AxisWindows:
+    """Returns the windows of the subset with the most taps."""
+    return max((subset.along for subset in subsets), key=lambda a: a.taps)
 
 
-def _back(w: Buffer) -> tuple[int, ...]:
-    """The permutation that swaps outputs and channels of filters."""
+def _swap_channels(w: Buffer) -> tuple[int, ...]:
+    """Returns the permutation that swaps dimensions O and C of filters [O, *taps, C]."""
     last = len(w.shape) - 1
     return (last, *range(1, last), 0)
 
 
-def _even(w: Buffer) -> tuple[int, ...]:
-    """Shape of filters [C, *taps, O] with O rounded up to 8: rows of whole 16 bytes."""
+def _padded_shape(w: Buffer) -> tuple[int, ...]:
+    """Returns shape [C, *taps, O] of filters ``w`` [O, *taps, C], O rounded up to 8 (16 bytes)."""
     last = len(w.shape) - 1
     return (w.shape[last], *w.shape[1:last], -(-w.shape[0] // 8) * 8)
 
 
-def _rows(x: Buffer, w: Buffer) -> Buffer:
-    """The view [O, *taps, C] of ``x``, of shape :func:`_even`, that holds filters ``w``."""
-    return replace(x, shape=(*x.shape[:-1], w.shape[0])).permuted(_back(w))
+def _unpadded(x: Buffer, w: Buffer) -> Buffer:
+    """Returns ``x`` [C, *taps, O rounded up] without its padding, as a view of the shape of filters
+    ``w`` [O, *taps, C].
+    """
+    return replace(x, shape=(*x.shape[:-1], w.shape[0])).permuted(_swap_channels(w))
 
 
 def wgrad(
@@ -208,44 +212,44 @@ def wgrad(
     """Computes ``dyᵀ · windows`` into ``out`` [O, taps * C], summed over the windows; ``dy``
     [windows, O]. Raises RefusedError where no kernel does that in one launch.
 
-    Channels are padded with zeros to a multiple of 8, and the columns of the zeros dropped. ``dy``
-    not aligned to 16 bytes is copied into rows that are.
+    Channels are padded with zeros to a multiple of 8, and their columns of the result are dropped.
+    A ``dy`` not aligned to 16 bytes is copied to rows that are.
     """
-    _some(x, along)
-    needs(all(map(_fits, along, x.shape[1:-1])), "the copy engine takes no such windows")
+    _check_supported(x, along)
+    needs(all(map(_fits_tma, along, x.shape[1:-1])), "the copy engine takes no such windows")
     needs(out.strides[1] == dy.strides[1] == 1, "rows of dy or of the result are apart")
     (count, outs), channels = dy.shape, x.shape[-1]
-    taps, even = prod(a.taps for a in along), _whole(channels, 8)
+    taps, even = prod(a.taps for a in along), _round_up(channels, 8)
     padded = even != channels
-    lies = x if _as_read(x) and not padded else imagined((*x.shape[:-1], even), x.dtype)
+    readable = x if _is_readable(x) and not padded else imagined((*x.shape[:-1], even), x.dtype)
     rows = dy
     if alignment("dy", dy, leading(count, outs, dy.strides[0], dy.itemsize)) < 16:
-        rows = _left(imagined((count, _whole(outs, 8)), dy.dtype), outs)
+        rows = _first_columns(imagined((count, _round_up(outs, 8)), dy.dtype), outs)
     made = imagined((outs, taps * even), out.dtype) if padded else out
-    problem = _sums(lies, along, rows, made)
+    problem = _wgrad_problem(readable, along, rows, made)
     needs_kernel(b, problem)
     if padded:
-        lies = b.pad(x, [*[(0, 0)] * (len(x.shape) - 1), (0, even - channels)])
+        readable = b.pad(x, [*[(0, 0)] * (len(x.shape) - 1), (0, even - channels)])
         made = b.empty(made.shape, made.dtype)
-    elif lies is not x:
-        lies = b.copied(x)
+    elif readable is not x:
+        readable = b.copied(x)
     if rows is not dy:
-        rows = _left(b.empty((count, _whole(outs, 8)), dy.dtype), outs)
+        rows = _first_columns(b.empty((count, _round_up(outs, 8)), dy.dtype), outs)
         b.copied(dy, rows)
-    b.launch(lambda: problem, {"x": lies, "dy": rows, "bias": None, "c": made}, kernel)
+    b.launch(lambda: problem, {"x": readable, "dy": rows, "bias": None, "c": made}, kernel)
     if padded:
-        each = (_left(b.reshape(v, (outs, taps, -1)), channels) for v in (made, out))
+        each = (_first_columns(b.reshape(v, (outs, taps, -1)), channels) for v in (made, out))
         b.copied(*each)
 
 
-def _left(x: Buffer, count: int) -> Buffer:
-    """The first ``count`` columns of ``x``."""
+def _first_columns(x: Buffer, count: int) -> Buffer:
+    """Returns a view of the first ``count`` columns of ``x`` [..., columns]."""
     return replace(x, shape=(*x.shape[:-1], count))
 
 
-def _sums(x: Buffer, along: Sequence[AxisWindows], dy: Buffer, out: Buffer) -> Problem:
-    """The problem of a gradient by the filters (wgrad)."""
-    scalars, _, _ = _lies(x, along)
+def _wgrad_problem(x: Buffer, along: Sequence[AxisWindows], dy: Buffer, out: Buffer) -> Problem:
+    """Returns the problem of :func:`wgrad`: windows of ``x``, ``dy`` [windows, O]."""
+    scalars, _, _ = _window_scalars(x, along)
     count, outs = dy.shape
     lda = leading(count, outs, dy.strides[0], dy.itemsize)
     values = {
@@ -266,13 +270,13 @@ def _sums(x: Buffer, along: Sequence[AxisWindows], dy: Buffer, out: Buffer) -> P
     return Problem(SUMMED, DTYPES[x.dtype], tuple(values.items()), tuple(scalars.items()), what)
 
 
-def _turned(w: Buffer) -> bool:
-    """Whether the outputs of filters lie side by side (stride 1)."""
+def _is_transposed(w: Buffer) -> bool:
+    """Whether filters [O, *taps, C] have unit stride along O, not along C."""
     return w.strides[0] == 1 < w.strides[-1]
 
 
-def _some(x: Buffer, along: Sequence[AxisWindows]) -> None:
-    """Refuses dtypes and numbers of dimensions that no kernel takes, and windows without taps."""
+def _check_supported(x: Buffer, along: Sequence[AxisWindows]) -> None:
+    """Raises RefusedError for 3-D images, dtypes that no kernel has, and windows without taps."""
     needs(len(along) <= 2, f"images of {len(along)} dimensions")
     needs(x.dtype in _DTYPES, f"images of {x.dtype}")
     needs(x.size > 0 and prod(a.taps for a in along) > 0, "no taps")
@@ -288,15 +292,15 @@ def depthwise(
     activation: str | None,
     kernel: str | None = None,
 ) -> None:
-    """Computes what :func:`fprop` does for depthwise filters ``w`` [C, *taps, 1], on FMA units;
-    ``out`` has the channels of ``x``. Arrays whose channels do not lie last are copied.
+    """Computes ``out[..., c] = activation(windows[..., c] · w[c] + bias[c])`` on FMA units, for
+    depthwise filters ``w`` [C, *taps, 1]. ``x`` and ``out`` are copied unless C has unit stride.
     """
-    _some(x, along)
-    needs(all(map(_near, along, x.shape[1:-1])), "places are no signed integers")
+    _check_supported(x, along)
+    needs(all(map(_fits_int32, along, x.shape[1:-1])), "places are no signed integers")
     given, target = x, out
-    x = x if x.strides[-1] == 1 else _copy(x)
-    out = out if _written(out) else _copy(out)
-    scalars, across, down = _lies(x, along)
+    x = x if x.strides[-1] == 1 else _as_copied(x)
+    out = out if _is_writable(out) else _as_copied(out)
+    scalars, across, down = _window_scalars(x, along)
     scalars |= dict(zip(("LDC", "ROW_C", "IMAGE_C"), _pitches(out), strict=True))
     channels, steps = x.shape[-1], (*[0] * (2 - len(along)), *w.strides[1:-1])
     scalars |= {"ROW_X": scalars["ROW"], "IMAGE_X": scalars["IMAGE"]}
@@ -308,9 +312,9 @@ def depthwise(
     scalars["UNIT"] = next(unit for unit in COPIED if unit * x.itemsize <= aligned)
     tile = _tile(x.shape[0], channels, across, down)
     scalars |= {"PART": tile.part, "COLUMNS": tile.columns, "ROWS": tile.rows}
-    scalars |= {"TAPS_Y": down.taps, "TILES_X": tile.beside, "TILES_Y": tile.below}
+    scalars |= {"TAPS_Y": down.taps, "TILES_X": tile.tiles_x, "TILES_Y": tile.tiles_y}
     values = {
-        "TILES": x.shape[0] * tile.beside * tile.below,
+        "TILES": x.shape[0] * tile.tiles_x * tile.tiles_y,
         "BLOCKS": tile.blocks,
         "N": channels,
         "TAPS": across.taps * down.taps,
@@ -330,33 +334,33 @@ def depthwise(
 _DTYPES = tuple(name for name, short in DTYPES.items() if ITEMSIZE[short] == 2)
 
 
-def _written(out: Buffer) -> bool:
-    """Whether kernels write results that lie so."""
+def _is_writable(out: Buffer) -> bool:
+    """Whether kernels can write ``out``: channels have unit stride, other strides are positive."""
     pairs = zip(out.strides[:-1], out.shape, strict=False)
     return out.strides[-1] == 1 and all(step > 0 for step, size in pairs if size > 1)
 
 
-def _copy(x: Buffer) -> Buffer:
-    """A buffer without memory that lies as a copy of ``x`` will."""
+def _as_copied(x: Buffer) -> Buffer:
+    """Returns a buffer without memory, with the strides of a contiguous copy of ``x``."""
     return imagined(x.shape, x.dtype)
 
 
-def _fits(along: AxisWindows, size: int) -> bool:
-    """Whether the copy engine takes windows that lie so along a dimension of an image."""
+def _fits_tma(along: AxisWindows, size: int) -> bool:
+    """Whether TMA (im2col mode) can gather windows along a dimension of ``size`` pixels."""
     edges = along.low, along.last - (size - 1)
     near = max(map(abs, edges)) <= EDGE_MAX and size <= SIDE_MAX
     return near and along.step <= STEP_MAX and abs(along.side) <= REACH_MAX
 
 
-def _near(along: AxisWindows, size: int) -> bool:
-    """Whether all places are far from the ends of signed integers."""
+def _fits_int32(along: AxisWindows, size: int) -> bool:
+    """Whether all indices of taps, and ``size``, are at most ``SIDE_MAX`` (int32 in kernels)."""
     low, high = along.span
     return max(abs(low), abs(high), size) <= SIDE_MAX
 
 
-def _as_read(x: Buffer, least: int = 16) -> bool:
-    """Whether pixels lie as the copy engine takes them: channels side by side, pitches positive.
-    ``least``: bytes that pitches are a multiple of.
+def _is_readable(x: Buffer, least: int = 16) -> bool:
+    """Whether kernels can read the pixels of ``x`` in place: channels have unit stride; pitches are
+    positive; they and the address are multiples of ``least`` bytes.
     """
     pairs = zip(x.strides[:-1], x.shape, strict=False)
     pitches = [step for step, size in pairs if size > 1]
@@ -370,12 +374,12 @@ def _flags(x: Buffer, bias: Buffer | None, out: Buffer, activation: str | None) 
     return flags | (BIAS_F32 if bias is not None and bias.dtype != x.dtype else 0)
 
 
-def _lies(
+def _window_scalars(
     x: Buffer, along: Sequence[AxisWindows]
 ) -> tuple[dict[str, int | float], AxisWindows, AxisWindows]:
-    """Scalars of images and windows that kernels take, and the windows along X and Y."""
+    """Returns the kernel arguments that describe images and windows, and windows along X and Y."""
     images, *sides, channels = x.shape
-    # Innermost first, as X and Y; a sequence has one row.
+    # X is the innermost dimension; a sequence has one row (Y).
     down, across = (*[UNIT_AXIS] * (2 - len(along)), *along)
     high, wide = (*[1] * (2 - len(sides)), *sides)
     scalars: dict[str, int | float] = {"CHANNELS": channels, "TAPS_X": across.taps}
@@ -383,13 +387,13 @@ def _lies(
     scalars |= {"ACROSS": across.count, "DOWN": down.count}
     scalars |= dict(zip(("PITCH", "ROW", "IMAGE"), _pitches(x), strict=True))
     for letter, a in (("X", across), ("Y", down)):
-        own = {"STEP": a.step, "LOW": a.low, "APART": a.apart, "FIRST": -min(a.side, 0)}
+        own = {"STEP": a.step, "LOW": a.low, "APART": a.dilation, "FIRST": -min(a.side, 0)}
         own["START"] = a.first
         scalars |= {f"{name}_{letter}": value for name, value in own.items()}
     return scalars, across, down
 
 
-def _problem(
+def _fprop_problem(
     x: Buffer,
     along: Sequence[AxisWindows],
     w: Buffer,
@@ -397,8 +401,8 @@ def _problem(
     out: Buffer,
     activation: str | None,
 ) -> Problem:
-    """The problem of :func:`fprop` with filters ``w`` [O, taps * C]."""
-    scalars, across, down = _lies(x, along)
+    """Returns the problem of :func:`fprop` with filters ``w`` [O, taps * C]."""
+    scalars, across, down = _window_scalars(x, along)
     m, (n, k) = prod(out.shape[:-1]), w.shape
     ldb = leading(n, k, w.strides[0], w.itemsize)
     ldc, row_c, image_c = _pitches(out)
@@ -406,22 +410,22 @@ def _problem(
     flat = row_c == ldc * across.count and image_c == row_c * down.count
     sizes = {"M": m, "N": n, "K": k, "FLAT": int(flat)}
     align = alignment("w", w, ldb)
-    return _product(KEY, x, sizes, scalars, align, bias, out, activation)
+    return _conv_problem(KEY, x, sizes, scalars, align, bias, out, activation)
 
 
-def _phases(
+def _dgrad_problem(
     x: Buffer,
-    ways: Sequence[Sequence[TapSubset]],
+    subsets: Sequence[Sequence[TapSubset]],
     w: Buffer,
     bias: Buffer | None,
     out: Buffer,
     activation: str | None,
 ) -> Problem:
-    """The problem of :func:`strided_dgrad`; outputs of ``w`` [O, *taps, C] have stride 1."""
-    scalars, *_ = _lies(x, [_most(each) for each in ways])
+    """Returns the problem of :func:`strided_dgrad`; ``w`` [O, *taps, C] has unit stride along O."""
+    scalars, *_ = _window_scalars(x, [_most_taps(each) for each in subsets])
     n, *taps, channels = w.shape
     alone: Sequence[TapSubset] = (TapSubset(UNIT_AXIS),)
-    down, across = (*[alone] * (2 - len(ways)), *ways)
+    down, across = (*[alone] * (2 - len(subsets)), *subsets)
     pitch, line, image = _pitches(out)
     scalars |= {"LDC": pitch * len(across), "ROW_C": line * len(down), "IMAGE_C": image}
     start = 0
@@ -431,10 +435,10 @@ def _phases(
         turned = each[0].along.taps < each[-1].along.taps
         start += apart if turned else 0
         scalars[f"{towards}_C"] = -apart if turned else apart
-        for i, way in enumerate((*(each[::-1] if turned else each), EMPTY_AXIS)[:2]):
-            own = {"TAPS": way.along.taps, "TAP": way.tap, "START": way.along.first}
+        for i, subset in enumerate((*(each[::-1] if turned else each), EMPTY_AXIS)[:2]):
+            own = {"TAPS": subset.along.taps, "TAP": subset.tap, "START": subset.along.first}
             scalars |= {f"{word}_{letter}_{i}": value for word, value in own.items()}
-            scalars[f"{name}_{i}"] = way.along.count
+            scalars[f"{name}_{i}"] = subset.along.count
         scalars[f"EVERY_{letter}"] = each[0].every
     lengths = []
     for i, (low, right) in enumerate(product((0, 1), (0, 1))):
@@ -455,10 +459,10 @@ def _phases(
     sizes = {"M": prod(out.shape[:-1]), "N": n, "K": max(lengths), "FLAT": int(flat)}
     sizes["PHASES"] = count
     align = alignment("w", w, channel, row, tap)
-    return _product(TURNED, x, sizes, scalars, align, bias, out, activation)
+    return _conv_problem(TURNED, x, sizes, scalars, align, bias, out, activation)
 
 
-def _product(
+def _conv_problem(
     key: Key,
     x: Buffer,
     sizes: dict[str, int],
@@ -480,15 +484,17 @@ def _product(
 
 
 def _pixels(x: Buffer) -> dict[str, int]:
-    """Number of pixels of all images, and their pitch; zeros where they are not evenly spaced."""
+    """Returns the scalars PIXELS, pixels of all images, and LDX, elements from each to the next;
+    both are 0 if pixels are not evenly spaced.
+    """
     count = prod(x.shape[:-1])
     rows = x.reshaped((count, x.shape[-1]))
     return {"PIXELS": count if rows else 0, "LDX": rows.strides[0] if rows else 0}
 
 
 def _pitches(x: Buffer) -> tuple[int, int, int]:
-    """Elements from pixel to pixel, from row to row and from image to image. Dimensions of size 1,
-    whose stride nothing uses, have the extent of the dimensions inside.
+    """Returns the strides from pixel to pixel, row to row and image to image, in elements. For a
+    dimension of size 1, whose stride nothing uses, it is the extent of the dimensions inside it.
     """
     images, *sides, channels = x.shape
     shape = (images, *[1] * (2 - len(sides)), *sides)
@@ -503,14 +509,15 @@ def _pitches(x: Buffer) -> tuple[int, int, int]:
 
 
 FILTERS = 2048
-"""Most elements of the filters in a tile, so that most of the tile is pixels."""
+"""Most filter elements in a depthwise kernel's tile, so that most of the tile is pixels."""
 CTAS, OUTPUTS = 512, DepthwiseSpec.threads * WINDOWS * VECTOR
-"""Tiles are cut until there are ``CTAS`` CTAs, or ``OUTPUTS`` elements a tile: a strip a thread."""
+"""Targets of a depthwise tile's size: it is halved until there are ``CTAS`` CTAs, or it has at most
+``OUTPUTS`` results (one strip a thread)."""
 
 
 @dataclass(frozen=True)
 class _Tile:
-    """``part`` channels of ``columns`` windows in each of ``rows`` rows."""
+    """Tile of the depthwise kernel: ``part`` channels, ``rows`` times ``columns`` windows."""
 
     across: AxisWindows
     down: AxisWindows
@@ -524,11 +531,11 @@ class _Tile:
         return -(-self.channels // self.part)
 
     @property
-    def beside(self) -> int:
+    def tiles_x(self) -> int:
         return -(-self.across.count // self.columns)
 
     @property
-    def below(self) -> int:
+    def tiles_y(self) -> int:
         return -(-self.down.count // self.rows)
 
     @property
@@ -538,27 +545,29 @@ class _Tile:
         return nbytes(self.part, self.across.taps * self.down.taps, wide * high)
 
     def halved(self) -> _Tile | None:
-        """This tile with half the windows along its longer side, or half the channels; or None."""
+        """Returns the tile with its longer side, or its channels, halved; None for the smallest."""
         long = self.columns * self.across.step > self.rows * self.down.step
         if self.columns > WINDOWS and (long or self.rows == 1):
-            return replace(self, columns=_whole(-(-self.columns // 2), WINDOWS))
+            return replace(self, columns=_round_up(-(-self.columns // 2), WINDOWS))
         if self.rows > 1:
             return replace(self, rows=-(-self.rows // 2))
-        return replace(self, part=_whole(-(-self.part // 2), 8)) if self.part > 8 else None
+        return replace(self, part=_round_up(-(-self.part // 2), 8)) if self.part > 8 else None
 
 
-def _whole(count: int, unit: int) -> int:
-    """``count`` rounded up to a multiple of ``unit``."""
+def _round_up(count: int, unit: int) -> int:
+    """Returns ``count`` rounded up to a multiple of ``unit``."""
     return -(-count // unit) * unit
 
 
 def _tile(images: int, channels: int, across: AxisWindows, down: AxisWindows) -> _Tile:
-    """The largest tile that fits shared memory, cut until there are enough tiles."""
+    """Returns the largest depthwise tile that fits shared memory, halved until CTAs are enough.
+    ``across``, ``down``: windows along X and Y.
+    """
     most = max(min(CHANNELS, FILTERS // (across.taps * down.taps) // 8 * 8), 8)
-    part = _whole(-(-channels // -(-channels // most)), 8)
-    tile = _Tile(across, down, channels, part, _whole(across.count, WINDOWS), down.count)
+    part = _round_up(-(-channels // -(-channels // most)), 8)
+    tile = _Tile(across, down, channels, part, _round_up(across.count, WINDOWS), down.count)
     while True:
-        ctas = images * tile.blocks * tile.beside * tile.below
+        ctas = images * tile.blocks * tile.tiles_x * tile.tiles_y
         fits = tile.nbytes <= SHARED
         if fits and (tile.columns * tile.rows * tile.part <= OUTPUTS or ctas >= CTAS):
             return tile

@@ -14,7 +14,15 @@ from ptxgen.numerics.formula import cast, where
 from ptxgen.numerics.option import Axis, Bool, Integer, Kernel
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import alignment, apart, axis_of, check_contiguous, check_dtype, dense, single
+from ptxgen.ops.views import (
+    alignment,
+    axis_of,
+    check_contiguous,
+    check_dtype,
+    dense,
+    single,
+    strided_rows,
+)
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
@@ -35,7 +43,7 @@ MOVED = (
     *("float16", "bfloat16", "float32", "float64", "int32", "int64"),
     *("int16", "uint16", "uint32", "uint64", "int8", "uint8", "bool"),
 )
-"""Dtypes whose bits are moved."""
+"""Dtypes that gathers copy, bit by bit."""
 Row = Annotated[int | None, Integer(-(1 << 31), (1 << 31) - 1)]
 Rows = Annotated[int, Integer(0, (1 << 31) - 1)]
 Shifts = Annotated[int, Integer(-(1 << 63) + 1, (1 << 63) - 1)]
@@ -43,14 +51,18 @@ Shifts = Annotated[int, Integer(-(1 << 63) + 1, (1 << 63) - 1)]
 
 # -- indices ------------------------------------------------------------------------------------
 def _flags(name: str, view: Buffer) -> int:
-    """The flag of the indices' dtype. Raises ShapeError for indices that are not contiguous."""
+    """Returns the kernel flags of ``indices``: INDEX_64 for int64, 0 for int32. Raises ShapeError
+    unless they are contiguous and aligned to their elements.
+    """
     check_contiguous(name, view)
     alignment(name, view, 0)
     return INDEX_64 if view.dtype == "int64" else 0
 
 
-def _within(name: str, indices: Any, size: int, of: str) -> None:
-    """Raises IndexRangeError for an index that is none of ``size``. Waits for the array."""
+def _check_range(name: str, indices: Any, size: int, of: str) -> None:
+    """Raises IndexRangeError for an index outside 0 .. ``size - 1``; waits for the array. ``of``:
+    the indexed axis, for the message.
+    """
     if 0 in indices.shape:
         return
     low, high = int(indices.min()), int(indices.max())
@@ -61,10 +73,10 @@ def _within(name: str, indices: Any, size: int, of: str) -> None:
 
 
 def _checks(of: str, size: Callable[[Mapping[str, Any], Mapping[str, Any]], int]) -> Any:
-    """Returns a check that a call's indices are below ``size`` of its arrays and options."""
+    """Returns a function that checks that a call's indices are below ``size(arrays, options)``."""
 
     def check(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        _within("indices", arrays["indices"], size(arrays, options), of)
+        _check_range("indices", arrays["indices"], size(arrays, options), of)
 
     return check
 
@@ -79,11 +91,11 @@ def _padding(index: int | None, rows: int) -> int:
 
 def _unit(name: str, view: Buffer) -> None:
     if view.size and view.shape[-1] > 1 and view.strides[-1] != 1:
-        raise apart(name, view)
+        raise strided_rows(name, view)
 
 
 # -- gather -------------------------------------------------------------------------------------
-def _gathered(
+def _record_gather(
     b: ProgramBuilder,
     what: str,
     name: str,
@@ -93,7 +105,7 @@ def _gathered(
     y: Buffer,
     kernel: str | None,
 ) -> None:
-    """``y[o, k, :] = x[o, indices[k], :]`` of sizes O, V, K, I."""
+    """Records ``y[o, k, :] = x[o, indices[k], :]``; ``sizes``: O, V, K, I of ``x`` [O, V, I]."""
     if b.abstract or y.size == 0:
         return
     flags, (outer, size, count, inner) = _flags("indices", indices), sizes
@@ -131,7 +143,7 @@ def _movable(name: str, view: Buffer) -> None:
 
 
 def _embedding_vjp(b: Builder, at: Backward) -> Gradients:
-    """The gradient by the weight, in the order of contract ``scatter/1``."""
+    """Gradient of ``embedding`` by the weight, in the order of contract ``scatter/1``."""
     weight, padding = at["weight"], at.options["padding_idx"]
     dy, indices = b.packed(at.dys[0]), b.packed(at["indices"])
     how = {"rows": weight.shape[0], "padding_idx": padding}
@@ -154,7 +166,7 @@ def embedding(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``y[..., :] = weight[indices[...], :]``: bits are moved, none is changed.
+    """``y[..., :] = weight[indices[...], :]``: bits are copied unchanged.
 
     Shapes
         ``weight`` ``[V, I]``, ``indices`` ``[...]``; the result ``[..., I]``.
@@ -167,7 +179,7 @@ def embedding(
         for one out of range.
     Errors
         IndexRangeError for an index out of range in host memory, or with ``check``; without it, the
-        row of such an index is zeros. IndexRangeError for a ``padding_idx`` that is no row.
+        row of such an index is zeros. IndexRangeError for a ``padding_idx`` out of range.
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
         is launched or written.
     Source
@@ -180,12 +192,12 @@ def embedding(
     y = b.result(found.results[0], weight.dtype, single(out))
     sizes = 1, found.sizes["V"], found.sizes["M"], found.sizes["I"]
     what = f"embedding of {sizes[2]} rows of {sizes[3]}"
-    _gathered(b, what, "weight", weight, indices, sizes, y, kernel)
+    _record_gather(b, what, "weight", weight, indices, sizes, y, kernel)
     return y
 
 
 def _gather_vjp(b: Builder, at: Backward) -> Gradients:
-    """The gradients of the slices are added, each matrix for itself, by ``scatter/1``."""
+    """Gradient of ``gather``: adds the gradients of equal indices, by contract ``scatter/1``."""
     x, indices, axis = at["x"], at["indices"], at.options["axis"]
     axis, shape = axis % len(x.shape), tuple(x.shape)
     outer, size, inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
@@ -194,8 +206,8 @@ def _gather_vjp(b: Builder, at: Backward) -> Gradients:
     rows = b.reshape(b.packed(b.permute(dy, (1, 0, 2))), (count, outer * inner))
     flat = b.reshape(b.packed(indices), (count,))
     found = b.embedding_backward(rows, flat, rows=size)
-    turned = b.permute(b.reshape(found, (size, outer, inner)), (1, 0, 2))
-    return {"x": b.reshape(b.packed(turned), shape)}
+    dx = b.permute(b.reshape(found, (size, outer, inner)), (1, 0, 2))
+    return {"x": b.reshape(b.packed(dx), shape)}
 
 
 @op(
@@ -215,11 +227,11 @@ def gather(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """The slices of ``x`` along ``axis`` that ``indices`` say, in their order.
+    """The slices of ``x`` along ``axis`` at ``indices``, in their order (``numpy.take``).
 
     Shapes
-        ``x`` ``[..., V, ...]``, V along ``axis``; ``indices`` any; the result has its dimensions in
-        the place of V.
+        ``x`` ``[..., V, ...]``, V along ``axis``; ``indices`` any; in the result its dimensions
+        replace V.
     Dtypes
         ``x`` of 2, 4 or 8 bytes an element, and so the result; ``indices`` int32 or int64.
     Order
@@ -232,17 +244,17 @@ def gather(
     _movable("x", x)
     check_dtype("indices", indices.dtype, INDICES)
     at = axis_of("x", x, axis)
-    lead, behind = x.shape[:at], x.shape[at + 1 :]
-    sizes = prod(lead), x.shape[at], prod(indices.shape), prod(behind)
+    lead, trail = x.shape[:at], x.shape[at + 1 :]
+    sizes = prod(lead), x.shape[at], prod(indices.shape), prod(trail)
     matrices = b.reshape(x, (sizes[0], sizes[1], sizes[3]))
-    y = b.result((*lead, *indices.shape, *behind), x.dtype, single(out))
+    y = b.result((*lead, *indices.shape, *trail), x.dtype, single(out))
     flat = b.reshape(indices, (sizes[2],))
-    _gathered(b, f"gather {list(sizes)}", "x", matrices, flat, sizes, y, kernel)
+    _record_gather(b, f"gather {list(sizes)}", "x", matrices, flat, sizes, y, kernel)
     return y
 
 
 # -- scatter ------------------------------------------------------------------------------------
-def _scattered(
+def _record_scatter(
     b: ProgramBuilder,
     what: str,
     name: str,
@@ -255,11 +267,13 @@ def _scattered(
     kernel: str | None,
     each: tuple[int, int, int] | None = None,
 ) -> None:
-    """Records sums of rows of ``source`` into rows of ``y``, by ``indices``. ``sizes``: rows of y,
-    contributions, elements a row.
+    """Records ``y[v] = old[v] + sum of source[p] where indices[p] == v``; v counts rows of y, p
+    rows of ``source``. ``old`` may be None.
 
-    ``each``: an index's bound, and the two sizes that it has beside the first (V, K, I), where
-    elements have indices, and not rows.
+    ``what``: the call, and ``name``: the argument ``source``, for messages. ``sizes``: rows of y,
+    rows of source, elements per row. ``skipped``: an index whose rows are left out. ``each``: sizes
+    (V, K, I) of a scatter of single elements: V bounds an index, K counts indices along the axis, I
+    is the size of the dimensions after it.
     """
     rows, count, inner = sizes
     if b.abstract or rows * inner == 0:
@@ -309,7 +323,7 @@ _zeroed = Pointwise(
 
 
 def _backward_vjp(b: Builder, at: Backward) -> Gradients:
-    """The gradient by dy: rows of the incoming gradient, with zeros for ``padding_idx``."""
+    """Gradient of ``embedding_backward`` by dy: gathered rows, zeros for ``padding_idx``."""
     ddw, indices, padding = at.dys[0], b.packed(at["indices"]), at.options["padding_idx"]
     found = b.embedding(b.packed(ddw), indices)
     if padding is not None:
@@ -346,7 +360,7 @@ def embedding_backward(
     Order
         Contract ``scatter/1``: equal indices ascending by position, in the order of ``rows/1``, in
         f32 (f64), rounded once. No atomics: the same bits in every run.
-        :func:`ptxgen.reference.embedding_backward` returns them, too.
+        :func:`ptxgen.reference.embedding_backward` returns the same bits.
     Options
         ``padding_idx``: the row that gets zeros. ``check``: as of :func:`ptxgen.embedding`; without
         it, an index out of range contributes nothing.
@@ -367,12 +381,12 @@ def embedding_backward(
         _unit("dy", dy)
         what = f"embedding_backward of {count} rows of {inner} to {rows}"
         flat, sizes = dy.matrix("dy"), (rows, count, inner)
-        _scattered(b, what, "dy", flat, indices, sizes, skipped, None, y, kernel)
+        _record_scatter(b, what, "dy", flat, indices, sizes, skipped, None, y, kernel)
     return y
 
 
 def _add_vjp(b: Builder, at: Backward) -> Gradients:
-    """``dx = dy``; the gradient by the source has the rows of dy at the indices."""
+    """Gradients of ``index_add``: ``dx = dy``, ``dsource[p, :] = dy[indices[p], :]``."""
     found = {"x": at.dys[0]}
     if "source" in at.needs:
         found["source"] = b.embedding(b.packed(at.dys[0]), b.packed(at["indices"]))
@@ -421,43 +435,45 @@ def index_add(
         if not b.abstract:
             _unit(name, view)
     what, sizes = f"index_add of {count} rows of {inner} to {rows}", (rows, count, inner)
-    _scattered(b, what, "source", source, indices, sizes, -1, x, y, kernel)
+    _record_scatter(b, what, "source", source, indices, sizes, -1, x, y, kernel)
     return y
 
 
 def _scatter_vjp(b: Builder, at: Backward) -> Gradients:
-    """``dx = dy``; that by the source has dy's elements at the indices, or 0 out of range."""
+    """Gradients of ``scatter_add``: ``dx = dy``; dsource gathers dy, with 0 for an index out of
+    range.
+    """
     dy = at.dys[0]
     if "source" not in at.needs:
         return {"x": dy}
     indices, axis = b.packed(at["indices"]), at.options["axis"] % len(dy.shape)
     shape, own = tuple(dy.shape), tuple(indices.shape)
     outer, size, inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
-    places = (outer, own[axis], inner)
+    shape3 = (outer, own[axis], inner)
     lead = b.reshape(_ramp(b, outer, indices), (outer, 1, 1))
-    behind = b.reshape(_ramp(b, inner, indices), (1, 1, inner))
-    found = b.call(_place, b.reshape(indices, places), lead, behind, size, inner)
+    trail = b.reshape(_ramp(b, inner, indices), (1, 1, inner))
+    found = b.call(_flat_index, b.reshape(indices, shape3), lead, trail, size, inner)
     flat = b.reshape(b.packed(dy), (outer * size * inner, 1))
-    source = b.embedding(flat, b.reshape(found, (prod(places),)))
+    source = b.embedding(flat, b.reshape(found, (prod(shape3),)))
     return {"x": dy, "source": b.reshape(source, own)}
 
 
 def _ramp(b: Builder, count: int, like: Any) -> Any:
-    """The vector 0, 1 ... ``count - 1``, int64."""
+    """Returns the vector 0, 1 ... ``count - 1``, int64."""
     return b.cumsum(b.filled((count,), "int64", 1, like), exclusive=True)
 
 
-def flat_places(b: Builder, indices: Any, width: int) -> Any:
-    """Flat index of each element that a row of ``indices`` selects from a row of ``width``, all
-    rows concatenated; -1 for an index out of range.
+def flat_indices(b: Builder, indices: Any, width: int) -> Any:
+    """Returns ``row * width + index`` for each index of each row of ``indices``, as a vector; -1
+    for an index out of range.
     """
     rows, count = prod(indices.shape[:-1]), indices.shape[-1]
     lead = b.reshape(_ramp(b, rows, indices), (rows, 1))
     own = b.reshape(b.packed(indices), (rows, count))
-    return b.reshape(b.call(_place, own, lead, 0, width, 1), (rows * count,))
+    return b.reshape(b.call(_flat_index, own, lead, 0, width, 1), (rows * count,))
 
 
-_place = Pointwise(
+_flat_index = Pointwise(
     lambda index, lead, behind, size, inner: where(
         (cast(index, "i64") >= 0) & (cast(index, "i64") < size),
         (lead * size + cast(index, "i64")) * inner + behind,
@@ -485,20 +501,20 @@ def scatter_add(
     out: OverX = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``x`` with each element of ``source`` added at its own index along ``axis``.
+    """Adds each element of ``source`` to ``x`` at its own index along ``axis``.
 
-    Of two dimensions and axis 0: ``y[v, i] = x[v, i] + sum of source[p, i] where indices[p, i] ==
-    v``.
+    In 2-D, along axis 0: ``y[v, i] = x[v, i] + sum of source[p, i] where indices[p, i] == v``.
 
     Shapes
         ``x`` ``[..., V, ...]``, ``indices`` and ``source`` ``[..., K, ...]``, V and K along
-        ``axis``, and the same else; the result that of ``x``, which it may be (``out=x``).
+        ``axis``, other dimensions equal; the result has the shape of ``x``, and may be it
+        (``out=x``).
     Dtypes
         ``x`` float32, bfloat16, float16, float64, int32 or int64, and so ``source`` and the result;
         ``indices`` int32 or int64.
     Order
-        That of :func:`ptxgen.embedding_backward`: what goes to an element is added in ascending
-        order of K; ``x`` is added last, then the sum is rounded.
+        That of :func:`ptxgen.embedding_backward`: contributions to an element are added in
+        ascending order along ``axis``; ``x`` is added last, then the sum is rounded.
         :func:`ptxgen.reference.scatter_add` returns the same bits.
     Errors
         As :func:`ptxgen.embedding`; without ``check``, an index out of range contributes nothing.
@@ -531,7 +547,7 @@ def scatter_add(
     what = f"scatter_add of [{outer}, {along}, {inner}] to [{outer}, {size}, {inner}]"
     old, flat = (replace(v, shape=(v.size, 1), strides=(1, 1)) for v in (x, source))
     sizes, each = (x.size, source.size, 1), (size, max(along, 1), inner)
-    _scattered(b, what, "source", flat, indices, sizes, -1, old, y, kernel, each)
+    _record_scatter(b, what, "source", flat, indices, sizes, -1, old, y, kernel, each)
     return y
 
 
@@ -540,7 +556,7 @@ ROLL = Signature("roll", ("x",), ("out",), {"": {"x": "... N", "out": "... N"}},
 
 
 def _roll_vjp(b: Builder, at: Backward) -> Gradients:
-    """The gradient, rolled back."""
+    """Gradient of ``roll``: dy, rolled by ``-shifts``."""
     return {"x": b.roll(at.dys[0], -at.options["shifts"], at.options["axis"])}
 
 
@@ -548,19 +564,15 @@ def _roll_vjp(b: Builder, at: Backward) -> Gradients:
 def roll(
     b: ProgramBuilder, x: Buffer, shifts: Shifts, axis: Axis = 0, *, out: Out = None
 ) -> Buffer:
-    """``x`` moved on by ``shifts`` along ``axis``; what goes beyond the end comes in at the
-    beginning.
-
-    Element ``i`` of the result is element ``(i - shifts) % n`` of ``x``, of n along ``axis``: a
-    negative shift moves back, and one of a multiple of n is a copy.
+    """``y[i] = x[(i - shifts) % n]`` along ``axis`` of n elements: a circular shift.
 
     Shapes
         ``x`` any with an axis, and so the result.
     Dtypes
-        Those of pointwise functions, which copies are; the result has that of ``x``.
+        Those of pointwise functions; the result has that of ``x``.
     Order
-        Nothing is computed: the two parts are brought to their places by
-        :func:`ptxgen.layout.concat`. The gradient is rolled back.
+        Nothing is computed: :func:`ptxgen.layout.concat` copies the two parts. The gradient is
+        rolled back.
         :func:`ptxgen.reference.roll` returns the same bits.
     Errors
         ShapeError for an axis that ``x`` does not have, DtypeError, OptionError, DeviceError or

@@ -35,7 +35,9 @@ Factor = Annotated[float, AnyReal()]
 
 
 def _pitch(name: str, view: Buffer) -> int:
-    """Items from row to row of a matrix, whose rows must lie apart."""
+    """Returns the pitch of a matrix, in elements of its array; raises ShapeError unless rows have
+    stride 1 and do not overlap.
+    """
     (rows, width), (down, along) = view.shape, view.strides
     if view.size and ((along != 1 and width > 1) or (rows > 1 and down < width)):
         raise ShapeError(
@@ -46,7 +48,7 @@ def _pitch(name: str, view: Buffer) -> int:
 
 
 def _f32(value: float) -> float:
-    """``value`` rounded to f32; every NaN is the same, so that problems can be compared."""
+    """Rounds ``value`` to f32; every NaN becomes one object, so that problems can be compared."""
     found = ctypes.c_float(value).value
     return nan if found != found else found
 
@@ -91,17 +93,18 @@ def int4_gemm(
     Dtypes
         Arrays of uint8, whose elements are ``dtype``: ``"s4"`` (-8 .. 7) or ``"u4"`` (0 .. 15).
         ``bias`` is float32 or int32. ``out_dtype`` (or ``out``) may also ask for ``"int32"``, the
-        exact sums, whatever the epilogue is, or ``"float32"``, what would be rounded: ``[M, N]``.
+        exact sums, whatever the epilogue is, or ``"float32"``, the results before they are rounded:
+        ``[M, N]``.
     Epilogue
-        ``activation``: None (with ``bias`` if there is one), ``"identity"`` (without one),
-        ``"relu"``, ``"gelu"`` (erf) or ``"silu"`` (with one). Without ``c``, ``beta`` is not used.
+        ``activation``: None (with or without ``bias``), ``"identity"`` (without), ``"relu"``,
+        ``"gelu"`` (erf) or ``"silu"`` (with a bias). Without ``c``, ``beta`` is not used.
     Storage
-        Rows may be any bytes apart, and start anywhere; multiples of 16 are fastest. ``out`` may be
+        Rows may have any pitch and alignment; multiples of 16 bytes are fastest. ``out`` may be
         ``c`` itself.
     Order
         Contract ``int4/1`` (:mod:`ptxgen.numerics.int4`): sums are exact (K at most 33,554,431 for
         s4, 9,544,371 for u4), the epilogue has one f32 rounding a step, results are rounded half to
-        even and saturate; NaN gives 0. So no kernel, and no other row, has a part in them.
+        even and saturate; NaN gives 0. So results depend on no other row, nor on the kernel.
         :func:`ptxgen.reference.int4_gemm` returns the same bits.
     Gradients
         There are none. ``torch.ops.ptxgen.int4_gemm`` is an operator for ``torch.compile``.

@@ -18,25 +18,25 @@ from ptxgen.program.parameters import Out, OverX
 from ptxgen.runtime.strided import spread
 
 FILLED_MAX = 1 << 24
-"""Bytes of a padded array up to which one launch fills it whole. Each side of a larger one is
-filled by itself, as launches cost less than bytes there.
+"""Most bytes of a padded array that one launch fills as a whole. In a larger one each border is
+filled by a launch, as launches cost less than bytes there.
 """
 TOGETHER = 8
 """Most arrays that one launch copies."""
-_turn = Pointwise(lambda a, b, cos, sin: (a * cos - b * sin, b * cos + a * sin), "rope")
+_rotate = Pointwise(lambda a, b, cos, sin: (a * cos - b * sin, b * cos + a * sin), "rope")
 
 
 @op(vjp=lambda b, at: {"x": at.dys[0]}, public=False, backwards=True)
 def contiguous(b: ProgramBuilder, x: Buffer, *, out: Out = None) -> Buffer:
-    """A copy of ``x`` in rows one behind the other, or as ``out`` lies.
+    """Returns a contiguous copy of ``x``, or copies it to ``out``, of any strides.
 
     Shapes
         ``x`` any, and so the result.
     Dtypes
         Any; the result has that of ``x``.
     Order
-        Nothing is computed. It is a pass at memory speed, also where ``x`` is transposed: squares
-        are turned in registers.
+        Nothing is computed. It is a pass at memory speed, also where ``x`` is transposed: square
+        tiles are transposed in registers.
     Errors
         ShapeError, DtypeError, DeviceError or CompileError, before anything is launched or written.
     """
@@ -45,7 +45,7 @@ def contiguous(b: ProgramBuilder, x: Buffer, *, out: Out = None) -> Buffer:
 
 # -- concat -----------------------------------------------------------------------------------
 def _concat_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients as views: parts of the result's gradient."""
+    """Gradients of ``concat``: slices of the result's gradient, as views."""
     (dy,), arrays, found, start = at.dys, at["arrays"], {}, 0
     axis = at.options["axis"] % len(dy.shape)
     for i, x in enumerate(arrays):
@@ -66,14 +66,14 @@ def _copies(count: int) -> Pointwise:
 def concat(
     b: ProgramBuilder, arrays: Sequence[Buffer], axis: Axis = 0, *, out: Out = None
 ) -> Buffer:
-    """The arrays one behind the other along ``axis``: one pass, a launch for those of one shape.
+    """Concatenates ``arrays`` along ``axis``: one pass; arrays of one shape share launches.
 
     Shapes
-        Those of the arrays are the same but for ``axis``; the result has the sum along it.
+        The arrays agree along all axes but ``axis``; the result has the sum of their sizes there.
     Dtypes
         Any, the same for all, and so the result.
     Order
-        Nothing is computed. A gradient is the part of the result's.
+        Nothing is computed. A gradient is a slice of the result's.
     Errors
         ShapeError or DtypeError that names the two that differ; OptionError, DeviceError or
         CompileError; before anything is launched or written.
@@ -113,7 +113,7 @@ def concat(
 
 # -- pad --------------------------------------------------------------------------------------
 def _pad_vjp(b: Builder, at: Backward) -> Gradients:
-    """The gradient as a view: the inner part of the result's gradient."""
+    """Gradient of ``pad``: the inner slice of the result's gradient, as a view."""
     (dy,) = at.dys
     for axis, (size, (before, _)) in enumerate(
         zip(at["x"].shape, at.options["widths"], strict=True)
@@ -131,18 +131,18 @@ def pad(
     *,
     out: Out = None,
 ) -> Buffer:
-    """``x`` with ``value`` before and behind it: as many elements as ``widths`` says of each axis.
+    """Pads ``x`` with ``value``; ``widths``: elements before and after it, a pair for each axis.
 
     Shapes
-        ``x`` any; ``widths`` has a pair of numbers for each axis, by which the result is longer.
+        ``x`` any; the result is longer by the sum of an axis's pair in ``widths``.
     Dtypes
         Any; the result has that of ``x``.
     Order
-        Nothing is computed: what lies around ``x`` is filled, and ``x`` is copied. The gradient is
-        the part of the result's.
+        Nothing is computed: the border is filled, and ``x`` is copied. The gradient is a slice of
+        the result's.
     Errors
-        ShapeError for widths of other axes, DtypeError, OptionError, DeviceError or CompileError,
-        before anything is launched or written.
+        ShapeError for another number of pairs, DtypeError, OptionError, DeviceError or
+        CompileError, before anything is launched or written.
     """
     if len(widths) != len(x.shape):
         raise ShapeError(
@@ -169,7 +169,7 @@ def pad(
 
 # -- rope -------------------------------------------------------------------------------------
 def _rope_vjp(b: Builder, at: Backward) -> Gradients:
-    """The gradient, turned by the opposite angles."""
+    """Gradient of ``rope``: dy, rotated by the opposite angles."""
     if at.needs & {"cos", "sin"}:
         raise GradError("rope has no gradients of cos and sin; detach them")
     of = at["cos"], b.neg(at["sin"])
@@ -186,15 +186,14 @@ def rope(
     interleaved: Bool = False,
     out: OverX = None,
 ) -> Buffer:
-    """Rotary position embedding: pairs of elements of ``x``, turned by angles.
+    """Rotary position embedding: rotates pairs of elements of ``x`` by angles.
 
-    ``a * cos - b * sin`` and ``b * cos + a * sin`` for pairs (a, b) along the last axis: element i
-    of the first half of what is turned with element i of the second, or, ``interleaved``, elements
-    2i and 2i + 1.
+    ``a * cos - b * sin`` and ``b * cos + a * sin`` for pairs (a, b) along the last axis: elements i
+    and R / 2 + i of the R rotated elements, or, ``interleaved``, elements 2i and 2i + 1.
 
     Shapes
         ``x`` ``[..., D]``, and so the result, which may be ``x`` (``out=x``); ``cos`` and ``sin``
-        broadcast to ``[..., R / 2]``; the first R elements are turned, and the others copied.
+        broadcast to ``[..., R / 2]``; the first R elements are rotated, and the others copied.
     Dtypes
         Those of pointwise functions; the result has that of ``x``.
     Order
@@ -221,7 +220,7 @@ def rope(
                 f"{name} has shape {list(v.shape)}; takes what broadcasts to pairs of x, "
                 f"{list(parts[0].shape)}"
             )
-    b.call(_turn, *parts, cos, sin, out=tuple(outs))
+    b.call(_rotate, *parts, cos, sin, out=tuple(outs))
     if 2 * half < width and not result.same(x):
         rest = width - 2 * half
         b.copied(b.narrow(x, -1, 2 * half, rest), b.narrow(result, -1, 2 * half, rest))

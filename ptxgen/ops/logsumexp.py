@@ -21,7 +21,7 @@ SERVED = ("float32", "bfloat16", "float16", "float64")
 
 
 def _weighted(x: Node, y: Node, dy: Node) -> Node:
-    """``dy · exp(x - y)``; of an infinite y it is dy where x is that, else 0."""
+    """``dy · exp(x - y)``; if y is infinite, dy where x equals y, else 0."""
     x, y, dy = (cast(v, "f64" if v.type == "f64" else "f32") for v in (x, y, dy))
     return dy * where(isfinite(y), exp(x - y), cast(x == y, x.type))
 
@@ -52,13 +52,13 @@ def logsumexp(
         float32, bfloat16, float16 or float64; so is the result, unless ``out`` or ``out_dtype``
         say ``"float32"`` where x has 16 bits.
     Storage
-        Rows may be strided, of stride 1 along the last dimension; any alignment is served. Rows of
-        which there are few are split over CTAs, with scratch memory of 8 bytes per 1024 elements.
+        Rows may have any pitch, and stride 1 along the last dimension; any alignment is served. If
+        rows are few, each is split over CTAs, with scratch memory of 8 bytes per 1024 elements.
     Order
-        Contract ``lse/1`` (:mod:`ptxgen.numerics.logsumexp`): a row is cut into segments of 1024,
-        whose sums of ``exp(x - m)`` have a fixed order, and which are joined in ascending order,
-        all in f32; the result is rounded once to its dtype. Of float64: ``m + log(sum(exp(x -
-        m)))`` in f64, the sum as contract ``rows/1`` has it. A row's bits depend on that row alone.
+        Contract ``lse/1`` (:mod:`ptxgen.numerics.logsumexp`): a row is split into segments of 1024,
+        whose sums of ``exp(x - m)`` have a fixed order and are combined in ascending order, all in
+        f32; the result is rounded once to its dtype. float64: ``m + log(sum(exp(x - m)))`` in f64,
+        the sum in the order of contract ``rows/1``. A row's bits depend on that row alone.
         :func:`ptxgen.reference.logsumexp` returns the same bits. Inf and NaN are as in IEEE: a NaN
         gives NaN, else +inf gives +inf, and a row of -inf gives -inf.
     Errors

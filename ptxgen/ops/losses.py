@@ -1,8 +1,8 @@
-"""Losses: cross-entropy, and cross-entropy fused with the last layer, chunk by chunk of the rows.
+"""Losses: cross-entropy, and cross-entropy fused with the last layer, in chunks of rows.
 
-A fused loss is made of other operations: product, maxima and sums of the logits' segments, loss and
-gradient over rows, products. A chunk's logits become their gradient in place, and their memory the
-next chunk's.
+A fused loss is composed of other operations: product, maxima and sums of the logits' segments, loss
+and gradient over rows, products. A chunk's gradient overwrites its logits, and all chunks share one
+memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _stored = Pointwise(lambda x: x, "stored")
 
 # -- targets ----------------------------------------------------------------------------------
 def _in_range(of: str, classes: Callable[[Mapping[str, Any], Mapping[str, Any]], int]) -> Any:
-    """Raises IndexRangeError for a target that is neither a class of ``of`` nor left out."""
+    """Returns a check that raises IndexRangeError for a target that is neither below ``classes``
+    nor ``ignore_index``. ``of``: the argument that has the classes, for the message.
+    """
 
     def check(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         target, ignored, count = arrays["target"], options["ignore_index"], classes(arrays, options)
@@ -55,7 +57,7 @@ def _in_range(of: str, classes: Callable[[Mapping[str, Any], Mapping[str, Any]],
 
 
 def _reduced(b: Any, losses: Any, target: Any, reduction: str, ignore_index: int) -> Any:
-    """The rows' losses, their sum or their mean."""
+    """Reduces the rows' losses: returns them ("none"), their "sum", or their "mean"."""
     if reduction == "none":
         return losses
     flat = b.reshape(losses, (prod(losses.shape),))
@@ -100,27 +102,27 @@ def cross_entropy(
 ) -> Buffer:
     """The cross-entropy of logits ``x`` at the classes ``target``.
 
-    With ``z = x``, or ``softcap * tanh(x / softcap)``, ``m = max(z)`` and ``l = log(sum(exp(z -
-    m)))`` a row's loss is ``l - (z[target] - m)``. With ``label_smoothing`` e it is that by ``1 -
-    e`` plus ``e * (l - (mean(z) - m))``. ``z_loss * (l + m)**2`` is added. Where the target is
-    ``ignore_index`` it is 0.
+    Let ``z = x``, or ``softcap * tanh(x / softcap)``, ``m = max(z)`` and ``l = log(sum(exp(z -
+    m)))``. The loss of a row is ``(1 - e) * (l - (z[target] - m)) + e * (l - (mean(z) - m)) +
+    z_loss * (l + m)**2``, with ``label_smoothing`` e. It is 0 where the target is
+    ``ignore_index``.
 
     Shapes
-        ``x`` ``[..., N]``; ``target`` ``[...]``; the loss is a number ``[]``, or ``[...]`` of
+        ``x`` ``[..., N]``; ``target`` ``[...]``; the loss is a scalar ``[]``, or ``[...]`` with
         ``reduction="none"``.
     Dtypes
         ``x`` float32, bfloat16, float16 or float64; ``target`` int64 or int32. The loss is float32
         (float64 of float64).
     Options
-        ``reduction``: "none" for the rows' losses; "sum"; "mean" divides that by the number of
-        targets that are not ``ignore_index``. The mean of no such target is 0.0, as are its
-        gradients; PyTorch returns NaN. ``label_smoothing``: 0 .. 1. ``softcap``: above 0, or None.
-        ``z_loss``: from 0 on. ``check``: waits for the targets, and raises for one that is no
-        class; in host memory they are always looked at. Without it, the loss of such a row is 0,
-        and it counts in the mean. ``kernel``: that of the losses.
+        ``reduction``: "none" returns the rows' losses; "sum"; "mean" divides the sum by the number
+        of targets that are not ``ignore_index``. Without such targets the mean and its gradients
+        are 0.0; PyTorch returns NaN. ``label_smoothing``: 0 .. 1. ``softcap``: above 0, or None.
+        ``z_loss``: at least 0. ``check``: waits for the targets, and raises IndexRangeError for one
+        that is no class; targets in host memory are always checked. Without it, such a row has the
+        loss 0, and counts in the mean. ``kernel``: the kernel of the rows' losses.
     Order
         Contract ``rows/1``: each operation is rounded once in f32 (f64 of float64); rows are added
-        in an order that N alone decides, and losses in one that their number decides.
+        in an order that N alone decides, losses in one that the number of rows decides.
         :func:`ptxgen.reference.cross_entropy` returns the same bits.
     Errors
         IndexRangeError for a target that is no class, in host memory or with ``check``; ShapeError,
@@ -137,7 +139,7 @@ def cross_entropy(
 
 # -- of the last layer ------------------------------------------------------------------------
 def _linear_vjp(b: Builder, at: Backward) -> Gradients:
-    """The logits are computed again."""
+    """Gradients of ``linear_cross_entropy``; the logits are recomputed."""
     wanted = {f"d{n}": n in at.needs for n in ("x", "w", "bias")}
     given = (at[n] for n in ("x", "w", "target", "bias"))
     how = {n: v for n, v in at.options.items() if n != "check"}
@@ -176,31 +178,31 @@ def linear_cross_entropy(
 
     Shapes
         ``x`` ``[..., H]``; ``w`` ``[V, H]`` (``layout="nk"``) or ``[H, V]`` (``"kn"``); ``target``
-        ``[...]``; ``bias`` ``[V]``. The loss is a number ``[]``, or ``[...]`` of
+        ``[...]``; ``bias`` ``[V]``. The loss is a scalar ``[]``, or ``[...]`` with
         ``reduction="none"``.
     Dtypes
         ``x`` and ``w`` bfloat16, float16, float32 or float64; ``bias`` as they are, or float32;
         ``target`` int64 or int32. The loss is float32 (float64 of float64).
     Options
         ``reduction``, ``ignore_index``, ``label_smoothing``, ``softcap``, ``z_loss``, ``check``: as
-        of :func:`ptxgen.cross_entropy`. A mean where every target is ``ignore_index`` is 0.0, as
-        are its gradients; PyTorch returns NaN. ``chunk``: rows at a time, rounded up to a multiple
-        of 16 where logits are in memory; by default such that what is in memory takes less than 64
-        MB (:mod:`ptxgen.numerics.flce`).
+        of :func:`ptxgen.cross_entropy`. If every target is ``ignore_index``, the mean and its
+        gradients are 0.0; PyTorch returns NaN. ``chunk``: rows at a time, rounded up to a multiple
+        of 16 where logits are in memory; by default such that a call's temporaries take less than
+        64 MB (:mod:`ptxgen.numerics.flce`).
     Order
         Contract ``flce/3`` (:mod:`ptxgen.numerics.flce`): a row's loss depends on that row and on
         ``w`` alone; not on the batch, nor on the chunk.
         :func:`ptxgen.reference.linear_cross_entropy` returns the same bits.
     Memory
-        8 bytes for 256 of a chunk's logits and a loss a row, and where no product keeps such
-        segments alone the chunk's logits; of the arrays' framework.
+        8 bytes for 256 of a chunk's logits, a loss a row and, where no product kernel reduces
+        logits to such segments, the chunk's logits; allocated by the arrays' framework.
     Errors
-        As of :func:`ptxgen.cross_entropy`. No call waits for the GPU, but with ``check``.
+        As of :func:`ptxgen.cross_entropy`. A call waits for the GPU only with ``check``.
     Source
-        ``ptxgen/ops/losses.py``; the chunked way is Liger-Kernel's.
+        ``ptxgen/ops/losses.py``; chunking follows Liger-Kernel.
     """
     how = _Options(reduction, ignore_index, label_smoothing, softcap, z_loss, layout, tier, chunk)
-    loss: Buffer = _Fused(b, x, w, target, bias, how, {}).lowered(None, False)[0]
+    loss: Buffer = _FusedLoss(b, x, w, target, bias, how, {}).lowered(None, False)[0]
     return loss
 
 
@@ -235,27 +237,26 @@ def linear_cross_entropy_grad(
     """The loss and its gradients ``(loss, dx, dw, dbias)``, in one pass over the rows.
 
     Shapes
-        Those of :func:`ptxgen.linear_cross_entropy`; gradients have the shapes of what they belong
-        to.
+        Those of :func:`ptxgen.linear_cross_entropy`; a gradient has its argument's shape.
     Dtypes
-        As there; a gradient has the dtype of what it belongs to, or that of the memory given.
+        As there; a gradient has its argument's dtype, or that of the memory passed.
     Gradients
         ``dx``, ``dw``, ``dbias``: True, False (then None is returned), or memory to write to, of
-        the operand's dtype or as wide as sums (float32; float64 of float64). ``dbias`` is by
-        default wanted where there is a bias. ``accumulate`` adds dw and dbias to what their memory
-        holds, as a main gradient wants it.
-        ``dy``: the gradient by the loss that comes from above: a number, an array of one (both cost
-        nothing), or for "none" one a row (by default 1 for each).
+        the operand's dtype or the accumulation dtype (float32; float64 of float64). ``dbias`` is by
+        default True if there is a bias. ``accumulate`` adds dw and dbias to their memory, such as a
+        main gradient.
+        ``dy``: the incoming gradient by the loss: a scalar, an array of one (both at no cost), or
+        for "none" one a row (default: 1).
     Options
         The others are those of :func:`ptxgen.linear_cross_entropy`.
     Order
-        Contract ``flce/3``. dx depends on neither chunk nor other rows; dw and dbias as wide as
-        sums are one chain over all rows, whatever the chunk. A dw of 16 bits is rounded after each
-        chunk, so it depends on that: pass float32 memory if it must not.
+        Contract ``flce/3``. dx depends on neither chunk nor other rows; dw and dbias in the
+        accumulation dtype are one chain over all rows, whatever the chunk. A 16-bit dw is rounded
+        after each chunk, so it depends on ``chunk``: pass float32 memory if it must not.
         :func:`ptxgen.reference.linear_cross_entropy_grad` returns the same bits.
     Memory
-        A chunk's logits (by default about what x takes, at least 128 and at most 2048 rows), 8
-        bytes for 256 of them, 20 bytes a row, and for dbias 4 bytes a class.
+        A chunk's logits (by default about the bytes of x; 128 to 2048 rows), 8 bytes for 256 of
+        them, 20 bytes a row, and for dbias 4 bytes a class.
     Errors
         As of :func:`ptxgen.linear_cross_entropy`; OptionError for ``dbias`` without a bias, and for
         ``accumulate`` without memory.
@@ -269,11 +270,13 @@ def linear_cross_entropy_grad(
     wanted = {n: None if m is True else m for n, m in given if m is not False and m is not None}
     if accumulate and not any(wanted.get(n) is not None for n in ("dw", "dbias")):
         raise OptionError("accumulate=True adds to dw and dbias, but no memory is passed")
-    return _Fused(b, x, w, target, bias, how, wanted).lowered(dy, accumulate)
+    return _FusedLoss(b, x, w, target, bias, how, wanted).lowered(dy, accumulate)
 
 
 @dataclass(frozen=True)
 class _Options:
+    """Options of a fused loss, as :func:`linear_cross_entropy` takes them."""
+
     reduction: str
     ignore_index: int
     label_smoothing: float
@@ -284,12 +287,12 @@ class _Options:
     chunk: int | None
 
     def only(self, *names: str) -> dict[str, Any]:
-        """The options of these names."""
+        """Returns the options of these names as a dict."""
         return {name: getattr(self, name) for name in names}
 
 
-class _Fused:
-    """One call. ``wanted``: the gradients by name, with memory for them (None: new memory)."""
+class _FusedLoss:
+    """Lowers one call of a fused loss. ``wanted``: memory (None: new) of each wanted gradient."""
 
     def __init__(
         self,
@@ -323,9 +326,9 @@ class _Fused:
         self.of = {"layout": how.layout, "tier": how.tier}
 
     def _memory(self, name: str, memory: Buffer | None) -> Buffer:
-        """Returns the memory of gradient ``name``: the given one, checked, or new memory."""
+        """Returns memory for gradient ``name``: ``memory``, checked, or a new buffer for None."""
         like = self.like[name[1:]]
-        assert like is not None, "asked before"
+        assert like is not None, "checked before"
         if memory is None:
             return self.b.empty(like.shape, like.dtype, name)
         taken = tuple(dict.fromkeys((self.dtype, like.dtype, self.wide)))
@@ -334,17 +337,19 @@ class _Fused:
         return self.b.result(like.shape, memory.dtype, memory, name)
 
     def lowered(self, dy: Any, accumulate: bool) -> tuple[Any, ...]:
-        """Records the launches; returns the loss and the gradients."""
+        """Records the launches of the call; returns the loss, dx, dw and dbias, or Nones."""
         b, (m, _, k), wanted = self.b, self.sizes, self.wanted
         if b.abstract:
             shape = self.shape if self.how.reduction == "none" else ()
             return (b.empty(shape, self.wide), *map(wanted.get, ("dx", "dw", "dbias")))
         losses = b.empty((m,), self.wide, "losses")
         share = self._share(dy) if wanted else None
-        if wanted or not self._evaluated(losses):
+        if wanted or not self._try_without_logits(losses):
             logits = _Logits(self, min(self.chunk, m))
             adds = {n: accumulate and n in self.given for n in wanted}
-            down = _Down(self, wanted["dbias"], adds["dbias"]) if "dbias" in wanted else None
+            down = (
+                _BiasGradient(self, wanted["dbias"], adds["dbias"]) if "dbias" in wanted else None
+            )
             dx = b.reshape(wanted["dx"], (m, k)) if "dx" in wanted else None
             for first, last in self._chunks(self.chunk):
                 count = last - first
@@ -352,7 +357,7 @@ class _Fused:
                 z = logits.loss(x, target, b.narrow(losses, 0, first, count))
                 if not wanted:
                     continue
-                logits.turn(z, target, share and b.narrow(share, 0, first, count))
+                logits.to_gradient(z, target, share and b.narrow(share, 0, first, count))
                 if dx is not None:
                     b.linear_dgrad(z, self.w, out=b.narrow(dx, 0, first, count), **self.of)
                 if "dw" in wanted:
@@ -368,31 +373,31 @@ class _Fused:
         return (loss, *map(wanted.get, ("dx", "dw", "dbias")))
 
     def _chunks(self, rows: int) -> Iterator[tuple[int, int]]:
-        """Yields the first row of each chunk and the row behind its last; without rows, (0, 0)."""
+        """Yields the range [first, last) of each chunk of ``rows`` rows; without rows, (0, 0)."""
         count = self.sizes[0]
         for first in range(0, max(count, 1), rows):
             yield first, min(first + rows, count)
 
-    def _evaluated(self, losses: Buffer) -> bool:
-        """Computes the rows' losses without logits in memory; False where no kernel does so."""
+    def _try_without_logits(self, losses: Buffer) -> bool:
+        """Records the rows' losses without logits in memory; False if no kernel can do that."""
         (m, n, _), b = self.sizes, self.b
         if not segmented(DTYPES[self.dtype], self.how.tier, self.how.label_smoothing):
             return False
         chunk = rows_at_once(n, self.how.chunk)
-        rows = _Rows(self, min(chunk, m))
+        rows = _ChunkBuffers(self, min(chunk, m))
         try:
             for first, last in self._chunks(chunk):
                 count = last - first
                 x, target = (b.narrow(v, 0, first, count) for v in (self.x, self.target))
                 kept, how = rows.kept(count), {**self.of, "softcap": self.how.softcap}
                 b.linear_segments(x, self.w, target, self.bias, out=kept, **how)
-                rows.join(target, b.narrow(losses, 0, first, count))
+                rows.combine(target, b.narrow(losses, 0, first, count))
         except UncoveredError:  # raised by the first chunk: others differ only in rows
             return False
         return True
 
     def _share(self, dy: Any) -> Buffer | None:
-        """Returns each row's factor from the incoming gradient ``dy``; None if it is 1."""
+        """Returns each row's incoming gradient, by ``dy`` and the reduction; None if all are 1."""
         name = "mean" if self.how.reduction == "mean" else "sum"
         op = f"{name}_shares_{'f64' if self.wide == 'float64' else 'f32'}"
         how = {"ignore_index": self.how.ignore_index}
@@ -417,28 +422,33 @@ class _Fused:
         return found
 
 
-class _Rows:
-    """A chunk's arrays beside its logits: segments' maxima and sums, and rows' numbers."""
+class _ChunkBuffers:
+    """Buffers for a chunk of rows of a fused loss, besides its logits: maxima and sums of the
+    logits' segments, and arrays of one element a row.
+    """
 
-    def __init__(self, call: _Fused, rows: int) -> None:
+    def __init__(self, call: _FusedLoss, rows: int) -> None:
         self.call, b = call, call.b
         shape = (rows, segments(call.sizes[1]))
         self.segments = [b.empty(shape, call.wide, name) for name in ("top", "total")]
         by_row = ("hit", "peak", "scale", "even")
-        """The target's logit, the maximum, the gradient's scale, the logits' mean."""
+        """Arrays of one element a row: target's logit, maximum, scale of the gradient, mean logit.
+        """
         self.by_row = {name: b.empty((rows,), call.wide, name) for name in by_row}
 
     def kept(self, count: int) -> tuple[Buffer, Buffer, Buffer]:
-        """Memory for the segments and the targets' logits of ``count`` rows."""
+        """Returns the segments' maxima and sums, and the targets' logits, of ``count`` rows."""
         top, total = (self.call.b.narrow(s, 0, 0, count) for s in self.segments)
         return top, total, self.row("hit", count)
 
     def row(self, name: str, count: int) -> Buffer:
-        """The array ``name`` of the first ``count`` rows."""
+        """Returns the first ``count`` elements of the per-row array ``name``."""
         return self.call.b.narrow(self.by_row[name], 0, 0, count)
 
-    def join(self, target: Buffer, out: Buffer, even: Buffer | None = None) -> None:
-        """Computes the rows' losses into ``out``, from their segments."""
+    def combine(self, target: Buffer, out: Buffer, even: Buffer | None = None) -> None:
+        """Records the rows' losses ``out``, and their maxima and gradient scales, combined from
+        segments. ``even``: mean logits, for label smoothing.
+        """
         how, b, count = self.call.how, self.call.b, target.shape[0]
         kept, made = self.kept(count), (out, self.row("peak", count), self.row("scale", count))
         of = how.only("ignore_index", "label_smoothing", "softcap", "z_loss")
@@ -446,17 +456,17 @@ class _Rows:
         b.rows("cross_entropy_joined", *kept, target, even, out=made, classes=classes, **of)
 
 
-class _Logits(_Rows):
-    """A chunk's logits, and their gradient in the same memory."""
+class _Logits(_ChunkBuffers):
+    """Buffers for a chunk of rows, its logits included; the logits' gradient overwrites them."""
 
-    def __init__(self, call: _Fused, rows: int) -> None:
+    def __init__(self, call: _FusedLoss, rows: int) -> None:
         super().__init__(call, rows)
         n, unit = call.sizes[1], ALIGN_MAX // call.x.itemsize
         pitch = -(-n // unit) * unit  # rows begin at multiples of 16 bytes
         self.memory = call.b.narrow(call.b.empty((rows, pitch), call.dtype, "logits"), 1, 0, n)
 
     def loss(self, x: Buffer, target: Buffer, out: Buffer) -> Buffer:
-        """The logits of some rows, and their losses in ``out``."""
+        """Records the logits of rows ``x`` and their losses ``out``, and returns the logits."""
         call, b, count = self.call, self.call.b, target.shape[0]
         z: Buffer = b.narrow(self.memory, 0, 0, count)
         b.linear(x, call.w, call.bias, out=z, **call.of)
@@ -465,21 +475,21 @@ class _Logits(_Rows):
         even = self.row("even", count) if call.how.label_smoothing else None
         if even is not None:
             b.rows("capped_mean", z, softcap=softcap, out=even)
-        self.join(target, out, even)
+        self.combine(target, out, even)
         return z
 
-    def turn(self, z: Buffer, target: Buffer, share: Buffer | None) -> None:
-        """Replaces the logits by their gradient, in place."""
+    def to_gradient(self, z: Buffer, target: Buffer, share: Buffer | None) -> None:
+        """Records the logits' gradient, in place of the logits ``z``; ``share``: dy of each row."""
         how, count = self.call.how, target.shape[0]
         given = target, self.row("peak", count), self.row("scale", count), share
         of = how.only("ignore_index", "label_smoothing", "softcap")
         self.call.b.logit_gradient(z, *given, **of, out=z)
 
 
-class _Down:
-    """The gradient of the bias: a chain over the rows, as wide as sums."""
+class _BiasGradient:
+    """Gradient of a fused loss by the bias: a chain over all rows, in the accumulation dtype."""
 
-    def __init__(self, call: _Fused, memory: Buffer, adds: bool) -> None:
+    def __init__(self, call: _FusedLoss, memory: Buffer, adds: bool) -> None:
         self.call, self.memory, self.adds = call, memory, adds
         b, n, rows = call.b, call.sizes[1], min(call.chunk, call.sizes[0])
         self.wide = memory.dtype == call.wide
@@ -487,14 +497,14 @@ class _Down:
         self.ones = b.filled((rows, 1), call.dtype, 1.0)
 
     def add(self, z: Buffer, first: int) -> None:
-        """Adds the gradients ``z`` of the rows from ``first`` on."""
+        """Records adding the logits' gradients ``z`` of the rows from index ``first`` on."""
         b, begun = self.call.b, first > 0 or (self.adds and self.wide)
         ones = b.narrow(self.ones, 0, 0, z.shape[0])
         how = {"layout": "nk", "tier": "simt", "accumulate": begun, "chain": True}
         b.linear_wgrad(ones, z, out=self.sums, **how)
 
     def finish(self) -> None:
-        """Writes the sums to the gradient's memory, once all rows have been added."""
+        """Records the write of the sums to the gradient's memory, after the last rows."""
         if self.wide:
             return
         b, found = self.call.b, self.call.b.reshape(self.sums, self.memory.shape)

@@ -1,7 +1,7 @@
 """Mixtures of experts: router, dispatch of tokens to experts, combination of their results.
 
-All are made of other operations. A token's result depends on that token alone: its place among the
-sorted rows does not change its bits.
+All are composed of other operations. A token's result depends on that token alone: its index among
+the sorted rows does not change its bits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ptxgen.numerics.formula import cast, primitive, where
 from ptxgen.numerics.grouped import GROUPS_MAX
 from ptxgen.numerics.option import Bool, Choice, Integer, Real
 from ptxgen.numerics.signature import Signature
-from ptxgen.ops.indexing import flat_places
+from ptxgen.ops.indexing import flat_indices
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import check_dtype
 from ptxgen.program.buffer import Buffer
@@ -51,7 +51,7 @@ ROUTER = Signature(
     optional=frozenset({"bias"}),
 )
 
-_known = Pointwise(
+_expert_or_none = Pointwise(
     lambda expert, count: where((expert < 0) | (expert >= count), count, expert), "known"
 )
 _token = Pointwise(
@@ -63,14 +63,14 @@ _token = Pointwise(
 
 
 def _slots(b: Builder, places: Any) -> Any:
-    """The slot of each row: the permutation that sorts ``places``, which may skip rows."""
+    """Returns the slot of each row: the permutation that sorts ``places`` (a row for each slot)."""
     flat = b.reshape(b.packed(places), (prod(places.shape),))
     return b.sort_integers(flat)[1]
 
 
 # -- to the experts, and back -------------------------------------------------------------------
 def _dispatch_vjp(b: Builder, at: Backward) -> Gradients:
-    """A token's gradient is the sum of its rows', in the order of its slots."""
+    """Gradient of ``moe_dispatch``: the sum of the gradients of a token's rows, slots ascending."""
     rows = b.embedding(b.packed(at.dys[0]), at.results[1])
     return {"x": b.sum(rows, axis=-2)}
 
@@ -79,32 +79,32 @@ def _dispatch_vjp(b: Builder, at: Backward) -> Gradients:
 def moe_dispatch(
     b: ProgramBuilder, x: Buffer, experts: Buffer, count: Experts
 ) -> tuple[Buffer, Buffer, Buffer]:
-    """``rows[places[t, j]] = x[t]``: the tokens' rows sorted by expert, one for each slot j.
+    """``rows[places[t, j]] = x[t]``: a row for each slot j of each token, sorted by expert.
 
-    What comes of them is an argument of :func:`ptxgen.grouped_linear`, and
-    :func:`ptxgen.moe_combine` brings it back. Nothing waits for the device.
+    Rows and ends are arguments of :func:`ptxgen.grouped_linear`, whose result
+    :func:`ptxgen.moe_combine` sums for each token. Nothing waits for the device.
 
     Shapes
-        ``x`` ``[T, H]``; ``experts`` ``[T, J]``, of 0 to ``count`` - 1. The results: the rows
-        ``[T J, H]``; where the row of each slot is, ``[T, J]``; and where each expert's rows end,
-        ``[count]``. T J is at most 2^20.
+        ``x`` ``[T, H]``; ``experts`` ``[T, J]``, of 0 to ``count`` - 1. Results: the rows
+        ``[T J, H]``; the row index of each slot, ``places`` ``[T, J]``; and the index after each
+        expert's last row, ``[count]``. T J is at most 2^20.
     Dtypes
         ``x`` of 2, 4 or 8 bytes an element, and so the rows; ``experts`` int32 or int64. Places are
         int64, ends int32.
     Order
-        The sort is stable: an expert's rows are in the order of tokens, then slots. Bits are moved,
-        none is changed.
+        The sort is stable: an expert's rows are in the order of tokens, then slots. Bits are
+        copied unchanged.
     Errors
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
-        is launched or written. Rows of a slot whose expert is none of ``count`` lie behind all
-        others and have no expert.
+        is launched or written. Rows of slots whose expert is out of range come after all
+        others and belong to no expert.
     """
     check_dtype("experts", experts.dtype, INTEGERS)
     found = DISPATCH.infer({"x": x.shape, "experts": experts.shape}, given={"S": 0, "E": count})
     tokens, each = found.sizes["T"], found.sizes["J"]
     slots = tokens * each
     flat = b.reshape(b.packed(experts), (slots,))
-    own = b.call(_known, flat, count)
+    own = b.call(_expert_or_none, flat, count)
     _, order = b.sort_integers(own)
     rows = b.embedding(x, b.call(_token, order, each))
     offsets = b.count_integers(own, count, up_to=True)
@@ -112,7 +112,9 @@ def moe_dispatch(
 
 
 def _combine_vjp(b: Builder, at: Backward) -> Gradients:
-    """``dy[slot] = weight * dout[token]``; ``dweight = dot(y, dout)``."""
+    """Gradients of ``moe_combine``, for slot j of token t and its row ``i = places[t, j]`` of y:
+    ``dy[i] = weights[t, j] * dout[t]`` and ``dweights[t, j] = dot(y[i], dout[t])``.
+    """
     y, places, weights = (at[n] for n in ("y", "places", "weights"))
     dy = b.unsqueeze(b.packed(at.dys[0]), -2)
     found = {}
@@ -128,7 +130,8 @@ def _combine_vjp(b: Builder, at: Backward) -> Gradients:
 
 @op(forms=COMBINE, vjp=_combine_vjp, dtypes={"places": "int64", "weights": "float32"})
 def moe_combine(b: ProgramBuilder, y: Buffer, places: Buffer, weights: Buffer) -> Buffer:
-    """``out[t] = sum over j of weights[t, j] * y[places[t, j]]``: experts' results of each token.
+    """``out[t] = sum over j of weights[t, j] * y[places[t, j]]``: a weighted sum over each token's
+    slots.
 
     Shapes
         ``y`` ``[S, H]``; ``places`` and ``weights`` ``[T, J]``, S being T J; the result ``[T, H]``.
@@ -136,12 +139,12 @@ def moe_combine(b: ProgramBuilder, y: Buffer, places: Buffer, weights: Buffer) -
         ``y`` float32, bfloat16 or float16, and so the result; ``places`` int32 or int64;
         ``weights`` float32 or as y.
     Order
-        In f32: each product rounded once, the slots' added in the order of ``rows/1`` (of up to 8
-        one after the other, ascending), the sum rounded once. No atomics: a token's result depends
-        on that token alone, not on where its rows lie.
+        In f32: each product rounded once, slots added in the order of ``rows/1`` (up to 8:
+        ascending), the sum rounded once. No atomics: a token's result depends on that token alone,
+        not on the indices of its rows.
     Errors
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
-        is launched or written. A place beyond S gives zeros.
+        is launched or written. A place out of range counts as a row of zeros.
     """
     check_dtype("y", y.dtype, FLOATS)
     check_dtype("places", places.dtype, INTEGERS)
@@ -159,7 +162,7 @@ def moe_combine(b: ProgramBuilder, y: Buffer, places: Buffer, weights: Buffer) -
 
 
 # -- routers --------------------------------------------------------------------------------------
-_sum_guarded = Pointwise(lambda w, total, scale: w / (total + 1e-20) * scale, "normalized")
+_normalized = Pointwise(lambda w, total, scale: w / (total + 1e-20) * scale, "normalized")
 _masked = Pointwise(lambda kept, x: where(kept > 0, x, float("-inf")), "masked")
 _scaled = Pointwise(lambda w, scale: w * scale, "scaled")
 
@@ -178,14 +181,16 @@ def _dlogits(b: Builder, scoring: str, ds: Any, scores: Any) -> Any:
 
 
 def _router_vjp(b: Builder, at: Backward) -> Gradients:
-    """The gradient by the logits, through the weights: the choice of experts has none."""
+    """Gradient of ``moe_router`` by the logits, through the weights; the choice of experts has
+    none.
+    """
     logits, how = at["logits"], at.options
     scores, experts, dw = _scores(b, logits, how["scoring"]), at.results[1], at.dys[0]
     dw = b.mul(dw, how["scale"])
     if how["normalize"]:  # w = s / t: ds = (dw - sum(dw w)) / t
-        taken = _taken(b, scores, experts)
-        total = b.unsqueeze(b.sum(taken, axis=-1), -1)
-        w = b.call(_sum_guarded, taken, total, 1.0)
+        s = _chosen_scores(b, scores, experts)
+        total = b.unsqueeze(b.sum(s, axis=-1), -1)
+        w = b.call(_normalized, s, total, 1.0)
         dw = b.div(b.sub(dw, b.unsqueeze(b.sum(b.mul(dw, w), axis=-1), -1)), total)
     zeros = b.filled(scores.shape, "float32", 0.0, scores)
     ds = b.scatter_add(zeros, b.packed(experts), b.packed(dw), axis=-1)
@@ -193,10 +198,10 @@ def _router_vjp(b: Builder, at: Backward) -> Gradients:
     return {"logits": b.cast(dx, b.dtype(logits))}
 
 
-def _taken(b: Any, scores: Any, experts: Any) -> Any:
-    """The scores of each token's experts."""
+def _chosen_scores(b: Any, scores: Any, experts: Any) -> Any:
+    """Returns the scores [T, J] of each token's chosen experts."""
     flat = b.reshape(scores, (prod(scores.shape), 1))
-    places = flat_places(b, experts, scores.shape[-1])
+    places = flat_indices(b, experts, scores.shape[-1])
     return b.reshape(b.embedding(flat, places), experts.shape)
 
 
@@ -218,15 +223,15 @@ def moe_router(
     normalize: Bool = False,
     scale: Scale = 1.0,
 ) -> tuple[Buffer, Buffer]:
-    """``topk(scores + bias, k)`` of each token's logits: its experts, and their weights.
+    """``topk(scores + bias, k)`` of each token's logits: weights and indices of its experts.
 
     Scores are ``softmax(logits)``, or ``sigmoid(logits)``. A weight is the expert's score without
-    the bias; ``normalize`` divides it by ``1e-20`` plus the sum of the token's, and it is
-    multiplied by ``scale``.
+    the bias, times ``scale``; ``normalize`` first divides it by the sum of the token's weights plus
+    ``1e-20``.
 
-    With ``groups`` the experts are as many groups of neighbours, and only those of ``top_groups``
-    of them are taken: of the groups whose largest ``scores + bias`` is the largest; if there is a
-    bias, of those whose two largest have the largest sum (DeepSeek's gates).
+    ``groups`` splits the experts into as many groups of neighbours; a token's experts come from
+    ``top_groups`` of these: the groups with the largest ``max(scores + bias)`` or, if there is a
+    bias, with the largest sum of their two largest (DeepSeek's gates).
 
     Shapes
         ``logits`` ``[T, E]``; ``bias`` ``[E]``; both results ``[T, k]``: weights, and experts in
@@ -235,11 +240,11 @@ def moe_router(
         ``logits`` float32, bfloat16 or float16; ``bias`` float32. Weights are float32, experts
         int64.
     Order
-        In f32, as ``softmax`` (``rows/1``) or ``sigmoid``, ``topk/1`` and ``sum`` have it: a
-        token's experts and weights depend on its logits alone. Of equals the first is taken.
+        In f32, as ``softmax`` (``rows/1``) or ``sigmoid``, ``topk/1`` and ``sum``: a token's
+        experts and weights depend on its logits alone. The first of equal scores is taken.
     Errors
-        OptionError for a ``k`` that experts, or those of the groups taken, are too few for, and for
-        groups that do not divide them. ShapeError, DtypeError, DeviceError, GradError or
+        OptionError for a ``k`` above the number of experts (in ``top_groups`` groups), and for
+        groups that do not divide the experts. ShapeError, DtypeError, DeviceError, GradError or
         CompileError, before anything is launched or written.
     """
     check_dtype("logits", logits.dtype, FLOATS)
@@ -268,12 +273,12 @@ def moe_router(
         ones = b.filled(kept.shape, "float32", 1.0, kept)
         mask = b.scatter_add(b.filled(best.shape, "float32", 0.0, kept), kept, ones, axis=-1)
         choice = b.reshape(b.call(_masked, b.unsqueeze(mask, -1), parts), choice.shape)
-    weights, taken = b.topk(choice, k)
+    weights, indices = b.topk(choice, k)
     if choice is not scores:
-        weights = _taken(b, scores, taken)
+        weights = _chosen_scores(b, scores, indices)
     if normalize:
         total = b.unsqueeze(b.sum(weights, axis=-1), -1)
-        weights = b.call(_sum_guarded, weights, total, scale)
+        weights = b.call(_normalized, weights, total, scale)
     elif scale != 1.0:
         weights = b.call(_scaled, weights, scale)
-    return weights, taken
+    return weights, indices

@@ -1,4 +1,4 @@
-"""The nearest of points: distances by products, and the smallest of each row."""
+"""Nearest neighbours: distances of all pairs of points by products, then the k smallest."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ _squared = Pointwise(
 def umap_knn(
     b: ProgramBuilder, x: Buffer, k: Annotated[int, Integer(1, K_MAX)]
 ) -> tuple[Buffer, Buffer]:
-    """``topk(-|x[i] - x[j]|, k)`` of each point i: its k nearest, itself first, and how far away.
+    """``topk(-|x[i] - x[j]|, k)`` for each point i: distances and indices of the k nearest points.
 
-    Squares of distances are ``(|x[i]|**2 + |x[j]|**2) - 2 x[i] x[j]``, not below 0, and 0 of a
-    point itself.
+    Squares of distances are ``(|x[i]|**2 + |x[j]|**2) - 2 x[i] x[j]``, not below 0; the
+    distance of a point to itself is 0.
 
     Shapes
-        ``x`` ``[M, D]``; both results ``[M, k]``: distances ascending, and indices.
+        ``x`` ``[M, D]``; both results ``[M, k]``: distances, ascending, and indices.
     Dtypes
         ``x`` float32, bfloat16 or float16; distances are float32, indices int64.
     Order
         In f32: squares are added as ``rows/1`` says, products as :func:`ptxgen.matmul` does; each
-        other operation is rounded once. Of points equally far the lowest index comes first
+        other operation is rounded once. Of equal distances the lowest index comes first
         (``topk/1``). A row depends on the points alone, and :func:`ptxgen.reference.umap_knn`
         returns the same.
     Errors
-        OptionError for a ``k`` that points are too few for. ShapeError, DtypeError, DeviceError,
+        OptionError for a ``k`` above the number of points. ShapeError, DtypeError, DeviceError,
         GradError (it has no gradients) or CompileError, before anything is launched or written.
     """
     check_dtype("x", x.dtype, FLOATS)

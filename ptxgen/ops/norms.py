@@ -1,4 +1,4 @@
-"""Norms of rows, and of groups of channels."""
+"""RMS and layer norm of rows, and group norm."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from ptxgen.program.parameters import Out, Written
 from ptxgen.spec.row_reductions import DOWN_COLS, DOWN_ELEMENTS
 
 DOWN_ROWS, DOWN_LEAST = {"rms_norm": 3072, "layer_norm": 8192}, 2048
-"""Least rows by norm, and least elements of a row, for which one pass makes the gradients by x and
-by the weights."""
+"""Least number of rows (by norm), and of elements of a row, for which one pass computes the
+gradients by x and by the weights."""
 _added = Pointwise(lambda x, y: x + y, "added")
 
 
 # -- of rows ----------------------------------------------------------------------------------
-def _together(b: Builder, norm: str, x: Any, *vectors: Any) -> bool:
-    """Whether one pass makes the gradients by rows ``x`` and by all ``vectors`` that are given.
+def _in_one_pass(b: Builder, norm: str, x: Any, *vectors: Any) -> bool:
+    """Whether one kernel computes both the gradient of ``norm`` by its rows ``x`` and those by
+    ``vectors`` (weight, bias; or None).
 
-    The bits are those of two passes; one is faster where there are rows for all SMs.
+    The bits are those of two kernels; one is faster if there are rows for all SMs.
     """
     width = x.shape[-1]
     rows, dtype = prod(x.shape[:-1]), b.dtype(x)
@@ -40,38 +41,40 @@ def _together(b: Builder, norm: str, x: Any, *vectors: Any) -> bool:
     return alike and many and DOWN_LEAST <= width <= DOWN_COLS and width % GROUP == 0
 
 
-def _down(b: Builder, dy: Any, vector: Any) -> Any:
-    """The sum of ``dy`` down the rows, in the dtype of a vector that was added to each."""
+def _sum_rows(b: Builder, dy: Any, vector: Any) -> Any:
+    """Returns the gradient by ``vector``, which was added to each row: the sum of dy's rows."""
     rows = b.reshape(b.packed(dy), (prod(dy.shape[:-1]), dy.shape[-1]))
     return b.cast(b.sum(rows, axis=0, out_dtype=b.wide(dy)), b.dtype(vector))
 
 
 def _rms_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients: those by x and the residual include that of the returned sum; those by the weight
-    and the bias are sums down the rows.
+    """Gradients of ``rms_norm``: those by x and the residual include the gradient of the returned
+    sum; those by weight and bias are sums over rows.
     """
     weight, eps = at["weight"], at.options["eps"]
     x = at["x"] if at["residual"] is None else at.results[1]
     x, dy, found = b.packed(x), b.packed(b.cast(at.dys[0], b.dtype(x))), {}
-    if "weight" in at.needs and _together(b, "rms_norm", x, weight):
+    if "weight" in at.needs and _in_one_pass(b, "rms_norm", x, weight):
         dx, found["weight"] = b.rows("rms_norm_gradients", dy, x, weight, eps=eps)
     else:
         dx, scale = b.rows("rms_norm_backward", dy, x, weight, eps=eps)
         if "weight" in at.needs:
             found["weight"] = b.rms_norm_wgrad(dy, x, scale, out_dtype=b.dtype(weight))
     if "bias" in at.needs:
-        found["bias"] = _down(b, dy, at["bias"])
-    return found | _of_sum(b, at, dx)
+        found["bias"] = _sum_rows(b, dy, at["bias"])
+    return found | _through_residual(b, at, dx)
 
 
-def _of_sum(b: Builder, at: Backward, dx: Any) -> Gradients:
-    """The gradients by x, and by the residual and its bias if they are given."""
+def _through_residual(b: Builder, at: Backward, dx: Any) -> Gradients:
+    """Returns the gradients by x and by the residual and its bias, if present; ``dx``: that of the
+    norm by its input.
+    """
     if at["residual"] is None:
         return {"x": dx}
     dx = b.call(_added, dx, at.dys[1], out_dtype=b.dtype(dx))
     found = {"x": dx, "residual": dx}
     if "residual_bias" in at.needs:
-        found["residual_bias"] = _down(b, dx, at["residual_bias"])
+        found["residual_bias"] = _sum_rows(b, dx, at["residual_bias"])
     return found
 
 
@@ -84,7 +87,7 @@ def _normed(
     residual_bias: Buffer | None,
     **how: Any,
 ) -> Any:
-    """Records the norm of the given arrays: one launch of an operation over rows."""
+    """Records a norm, of ``x`` plus the residual if there is one, as one operation over rows."""
     if residual is not None:
         return b.rows(f"add_{norm}", x, residual, *vectors, residual_bias, **how)
     if residual_bias is not None:
@@ -109,10 +112,10 @@ def rms_norm(
     """``x * rsqrt(mean(x**2) + eps) * weight + bias`` of each row.
 
     Shapes
-        ``x`` ``[..., N]``, and so the result; ``weight`` and ``bias`` ``[N]``; ``residual`` as x.
-        With a residual, that is added to x first, rounded to x's dtype, and the result is a pair,
-        of the norm and that sum (and so is ``out``): ``x + (residual + residual_bias)`` if that has
-        a bias of its own, ``[N]``.
+        ``x`` ``[..., N]``, and so the result; ``weight``, ``bias`` and ``residual_bias`` ``[N]``;
+        ``residual`` as x. A residual is first added to x, ``x + (residual + residual_bias)``, and
+        the sum is rounded to x's dtype; the result (and ``out``) is then a pair, the norm of the
+        sum and the sum.
     Dtypes
         float32, bfloat16, float16 or float64; ``residual`` as x; ``weight`` and biases of 16 bits
         or float32, for float64 float64. The result has that of x; ``out`` or ``out_dtype`` may ask
@@ -131,13 +134,13 @@ def rms_norm(
 
 
 def _layer_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients as of ``rms_norm``; that by the bias is the sum of dy's rows."""
+    """Gradients of ``layer_norm``, as those of ``rms_norm``; that by the bias sums dy's rows."""
     weight, bias, eps = at["weight"], at["bias"], at.options["eps"]
     x = at["x"] if at["residual"] is None else at.results[1]
     x, dy = b.packed(x), b.packed(b.cast(at.dys[0], b.dtype(x)))
     vectors = {n: v for n, v in (("weight", weight), ("bias", bias)) if n in at.needs}
     found: Gradients = {}
-    if vectors and _together(b, "layer_norm", x, weight, bias):
+    if vectors and _in_one_pass(b, "layer_norm", x, weight, bias):
         dx, *both = b.rows("layer_norm_gradients", dy, x, weight, eps=eps)
     else:
         dx, mean, scale = b.rows("layer_norm_backward", dy, x, weight, eps=eps)
@@ -146,7 +149,7 @@ def _layer_vjp(b: Builder, at: Backward) -> Gradients:
     for (name, v), d in zip((("weight", weight), ("bias", bias)), both, strict=False):
         if name in vectors and v is not None:
             found[name] = b.cast(d, b.dtype(v))
-    return found | _of_sum(b, at, dx)
+    return found | _through_residual(b, at, dx)
 
 
 @op(forms=TABLE["add_layer_norm"].signature, vjp=_layer_vjp)
@@ -168,10 +171,10 @@ def layer_norm(
     ``var`` is the mean of ``(x - mean)**2``.
 
     Shapes
-        ``x`` ``[..., N]``, and so the result; ``weight`` and ``bias`` ``[N]``; ``residual`` as x.
-        With a residual, that is added to x first, rounded to x's dtype, and the result is a pair,
-        of the norm and that sum (and so is ``out``): ``x + (residual + residual_bias)`` if that has
-        a bias of its own, ``[N]``.
+        ``x`` ``[..., N]``, and so the result; ``weight``, ``bias`` and ``residual_bias`` ``[N]``;
+        ``residual`` as x. A residual is first added to x, ``x + (residual + residual_bias)``, and
+        the sum is rounded to x's dtype; the result (and ``out``) is then a pair, the norm of the
+        sum and the sum.
     Dtypes
         float32, bfloat16, float16 or float64; ``residual`` as x; ``weight`` and biases of 16 bits
         or float32, for float64 float64. The result has that of x; ``out`` or ``out_dtype`` may ask
@@ -198,11 +201,13 @@ NORMED = {
         lambda x, m, r, weight, bias: (x - m) * r * weight + bias, "group_norm"
     ),
 }
-"""Formulas of a norm, by whether there is a weight, and a bias."""
+"""Formulas of a norm, by (has a weight, has a bias); m: mean, r: ``rsqrt(var + eps)``."""
 
 
 def slope(dy: Any, x: Any, mean: Any, scale: Any, shift: Any, stretch: Any, n: Any) -> Any:
-    """The gradient by x of a norm over n elements, from the sums of ``group_norm_sums``."""
+    """Formula of a norm's gradient by x, over n elements; ``shift = sum(dy)``, ``stretch = sum(dy *
+    (x - mean) * scale)``.
+    """
     return scale * ((dy - shift / n) - (x - mean) * scale * (stretch / n))
 
 
@@ -223,22 +228,22 @@ GROUP_NORM = Signature(
 
 
 def _by_group(b: Builder, x: Any, groups: int) -> Any:
-    """A view of ``x`` [N, C, *] as [N, G, C / G, *]."""
+    """Returns ``x`` [N, C, *] as a view [N, G, C / G, *]; G: ``groups``."""
     return b.reshape(x, (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
 
 
 def _of_groups(b: Builder, v: Any, x: Any, groups: int) -> Any:
-    """``v``, with a number for each group, as a view that broadcasts with :func:`_by_group`."""
+    """Returns ``v``, one element a group [N * G], as a view that broadcasts with _by_group(x)."""
     return b.reshape(v, (x.shape[0], groups, *[1] * (len(x.shape) - 1)))
 
 
 def _of_channels(b: Builder, v: Any, x: Any, groups: int) -> Any:
-    """``v``, with a number for each channel, as a view that broadcasts with :func:`_by_group`."""
+    """Returns ``v`` [C] as a view that broadcasts with _by_group(x)."""
     return b.reshape(v, (groups, x.shape[1] // groups, *[1] * (len(x.shape) - 2)))
 
 
 def group_rows(x: Any, groups: int) -> tuple[int, int]:
-    """The shape of ``x`` [N, C, *] whose rows are groups."""
+    """Returns the shape [N * groups, elements of a group] of ``x`` [N, C, *]."""
     return x.shape[0] * groups, x.shape[1] // groups * prod(x.shape[2:])
 
 
@@ -252,7 +257,9 @@ def group_norm_kept(
     out_dtype: str,
     out: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """The result, and the mean and the scale of each group, [N * groups], as they are computed."""
+    """Records a group norm. Returns the result, and mean and ``rsqrt(var + eps)`` of each group,
+    [N * groups], in the dtype of the arithmetic.
+    """
     mean, scale = b.rows("moments", b.packed(b.reshape(x, group_rows(x, groups))), eps=eps)
     vectors = [_of_channels(b, v, x, groups) for v in (weight, bias) if v is not None]
     into = {} if out is None else {"out": _by_group(b, out, groups)}
@@ -278,7 +285,9 @@ def group_norm_gradients(
     needs: frozenset[str],
     dtypes: tuple[str, str],
 ) -> Gradients:
-    """The gradients by x, weight and bias that ``needs`` says; ``dtypes``: of the last two."""
+    """Returns the gradients by those of x, weight and bias in ``needs``; ``dtypes``: of the latter
+    two.
+    """
     count, channels = x.shape[:2]
     rows, found = (count * channels, prod(x.shape[2:])), {}
     wide = (count, groups, channels // groups)
@@ -308,9 +317,9 @@ def group_norm_gradients(
 
 
 def _group_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients by the weight and the bias are sums over channels (rows), then down the batch, in
-    f32 (f64 of float64). That by x takes the same sums, each times its weight. The moments are
-    computed again.
+    """Gradients of ``group_norm``. Those by weight and bias sum each channel's positions, then the
+    batch, in f32 (f64 of float64). That by x uses the channels' sums, each times the channel's
+    weight, added over a group. The moments are recomputed.
     """
     x, weight, groups = at["x"], at["weight"], at.options["groups"]
     rows = b.packed(b.reshape(x, group_rows(x, groups)))
@@ -336,19 +345,18 @@ def group_norm(
 ) -> Buffer:
     """``(x - mean) * rsqrt(var + eps) * weight + bias`` of each group of channels.
 
-    ``mean`` and ``var`` (the mean of ``(x - mean)**2``) are a group's.
+    ``mean`` and ``var`` (the mean of ``(x - mean)**2``) are those of a group.
 
     Shapes
         ``x`` ``[N, C, *]``, and so the result, which may be ``x``; ``weight`` and ``bias`` ``[C]``.
-        A group is C / ``groups`` neighbouring channels of one of the N, with all that lies behind
-        them.
+        A group is C / ``groups`` neighbouring channels of one of the N, at all positions.
     Dtypes
         float32, bfloat16, float16 or float64; ``weight`` and ``bias`` of 16 bits or float32, for
         float64 float64. The result has that of x; ``out`` or ``out_dtype`` may ask for float32 of
         16 bits.
     Order
         Two launches: moments (contract ``rows/1``), then ``pointwise/1``; rounded once to the
-        dtype. The moments are those of :func:`ptxgen.layer_norm`, of rows that are groups, and the
+        dtype. The moments are those of :func:`ptxgen.layer_norm` with groups as rows, and the
         formula has its order of roundings. :func:`ptxgen.reference.group_norm` returns the same
         bits.
     Errors
@@ -366,7 +374,7 @@ def group_norm(
 
 
 def _check(x: Buffer, groups: int, weight: Buffer | None, bias: Buffer | None) -> str:
-    """Returns the dtype that is computed in. Raises ShapeError or DtypeError."""
+    """Returns the dtype of the arithmetic; raises ShapeError or DtypeError."""
     if len(x.shape) < 2:
         raise ShapeError(f"x has shape {list(x.shape)}; takes [N, C, *]")
     channels = x.shape[1]

@@ -1,7 +1,7 @@
 """Pointwise functions: a Python function of values becomes an operation, its kernels and oracle.
 
-:func:`pointwise` makes a :class:`Pointwise` of a function. What that is called with decides the
-formula (:mod:`ptxgen.numerics.pointwise`), and how the arrays lie which kernel computes it
+:func:`pointwise` makes a :class:`Pointwise` of a function. The dtypes of a call's arrays decide the
+formula (:mod:`ptxgen.numerics.pointwise`), and their strides decide the kernel
 (:mod:`ptxgen.spec.pointwise`); kernels are made when they are first needed.
 """
 
@@ -40,20 +40,20 @@ from ptxgen.spec.pointwise import BESIDE, RANK_MAX, Form, PointwiseSpec, vectors
 
 TABLE = ("pointwise",)
 NODES_MAX = 20_000
-"""Most operations of one formula. Compiling takes longer than its length, and as many as these take
-some seconds."""
-TURNED_MAX = 4
-"""Most arrays whose innermost dimension is split (:meth:`Walk._turn`): of more the strides would be
-too many parameters."""
+"""Most operations of one formula. Compile time grows faster than the length, and takes some seconds
+at this one."""
+TILED_MAX = 4
+"""Most arrays of a kernel whose innermost loop is tiled (:meth:`LoopNest._tile_innermost`): the
+strides of more arrays are too many kernel parameters."""
 _NAMED = ("out", "out_dtype", "stream", "kernel")
-"""Arguments of every call, besides the function's own."""
+"""Keyword arguments of every call, besides the function's own arguments."""
 _BITS = struct.Struct("<Q")
-_known: WeakValueDictionary[str, Pointwise] = WeakValueDictionary()
+_by_key: WeakValueDictionary[str, Pointwise] = WeakValueDictionary()
 _count = itertools.count()
 
 
 class Pointwise(Op):
-    """A function of arrays, element by element (:func:`ptxgen.pointwise`)."""
+    """Operation that applies a Python function to each element (:func:`ptxgen.pointwise`)."""
 
     typed_each = True
 
@@ -86,11 +86,11 @@ class Pointwise(Op):
         self.__doc__ = says or function.__doc__
         self.formulated, self.arguments = function, arguments
         self.key = f"{name}.{next(_count)}"
-        """Name that is unique in the process."""
+        """Name of the function that is unique in the process."""
         self._formulas: dict[Any, Formula] = {}
         self._first: tuple[Any, ...] | None = None
         self._gradients: dict[tuple[tuple[bool, ...], int], Pointwise] = {}
-        _known[self.key] = self
+        _by_key[self.key] = self
 
     def _parameters(self, arguments: tuple[str, ...]) -> tuple[Parameter, ...]:
         given = (
@@ -110,14 +110,16 @@ class Pointwise(Op):
         return self.__doc__ or f"``{self.name}`` of each element."
 
     def of_values(self, given: Mapping[str, Any]) -> Any:
-        """The result as a node, if an argument is a node; NotImplemented else."""
+        """Returns the function's result as a formula node if an argument in ``given`` is a node, so
+        that formulas can call it; else returns NotImplemented.
+        """
         values = [given[n] for n in self.arguments]
         if not any(isinstance(v, Node) for v in values):
             return NotImplemented
         return self.formulated(*values)
 
     def reference(self, /, *args: Any, out_dtype: Any = None, **named: Any) -> Any:
-        """Computes the same bits with NumPy."""
+        """Computes the function with NumPy; the bits are those of the kernels."""
         import numpy as np
 
         from ptxgen.oracle import formula as oracle
@@ -154,10 +156,11 @@ class Pointwise(Op):
         return made[0] if len(made) == 1 else made
 
     def formula(self, dtypes: tuple[str | None, ...], wanted: Any = None) -> Formula:
-        """The formula for arrays of ``dtypes`` (None for a number).
+        """Returns the formula for arrays of short ``dtypes`` (None for a scalar) and result dtypes
+        ``wanted``.
 
-        The function is read once: raises FormulaError if what it computes has changed since it was
-        first called, as a value that it closes over may.
+        Raises FormulaError if the function computes something else than when it was first traced,
+        for instance because a value that it closes over has changed.
         """
         key = dtypes, wanted
         found = self._formulas.get(key)
@@ -182,8 +185,8 @@ class Pointwise(Op):
         return found
 
     def gradient(self, needs: tuple[bool, ...], count: int = 1) -> Pointwise:
-        """The gradients of those arguments that ``needs`` says, in order, as a function of the
-        arguments and, behind them, the gradients of the results, of which there are so many.
+        """Returns the function that computes the gradients by the arguments whose flag in ``needs``
+        is set. It takes the arguments, then the gradients of the ``count`` results.
         """
         found = self._gradients.get((needs, count))
         if found is None:
@@ -191,8 +194,8 @@ class Pointwise(Op):
         return found
 
     def kernels(self, /, *args: Any, **named: Any) -> tuple[str, ...]:
-        """The kernels that compute this of such arguments, the one that is taken first: what
-        ``kernel=`` may be. They differ in speed alone.
+        """Returns the names that ``kernel=`` accepts for a call with these arguments, the chosen
+        kernel first. They differ in speed alone.
         """
         given = dict(zip(self.arguments, self._ordered(args, named), strict=True))
         call, lowered = lowering(self, given)
@@ -200,7 +203,7 @@ class Pointwise(Op):
         return tuple(route.name for s in steps for route in serving(s.problem, call.device.sms))
 
     def _ordered(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments in order. Raises OptionError for missing or unknown ones."""
+        """Returns all arguments in order; raises OptionError for missing or unknown ones."""
         given = dict(zip(self.arguments, args, strict=False))
         unknown = [n for n in named if n not in self.arguments or n in given]
         given = {**self.defaults, **given, **named}
@@ -213,9 +216,9 @@ class Pointwise(Op):
             )
         return tuple(given[n] for n in self.arguments)
 
-    # -- how ------------------------------------------------------------------------------------
+    # -- lowering -------------------------------------------------------------------------------
     def _lowered(self, b: ProgramBuilder, /, *args: Any, **named: Any) -> Any:
-        """Records one launch."""
+        """Records the launch of the function's kernel, and returns its results."""
         all = self.bound(args, named)
         given, out, out_dtype = [all[n] for n in self.arguments], all["out"], all["out_dtype"]
         dtypes = tuple(
@@ -254,14 +257,14 @@ class Pointwise(Op):
         return targets[0] if len(targets) == 1 else targets
 
     def _vjp(self, b: Builder, at: Backward) -> Gradients:
-        """One kernel for the gradients of all arguments; what one was broadcast along is summed."""
+        """Computes all gradients in one kernel; sums those of arguments that were broadcast."""
         values = [at[n] for n in self.arguments]
         plain = numbers_of(values)
-        asked = tuple(
+        needs = tuple(
             n in at.needs and not number and STORED[NAMES[b.dtype(x)]] in FLOATS
             for n, x, number in zip(self.arguments, values, plain, strict=True)
         )
-        of = {n: x for n, x, a in zip(self.arguments, values, asked, strict=True) if a}
+        of = {n: x for n, x, needed in zip(self.arguments, values, needs, strict=True) if needed}
         if not of:
             return {}
         shape = tuple(at.dys[0].shape)
@@ -270,7 +273,7 @@ class Pointwise(Op):
             b.dtype(x) if tuple(x.shape) == shape else FULL[STORED[NAMES[b.dtype(x)]]]
             for x in of.values()
         )
-        function = self.gradient(asked, len(at.dys))
+        function = self.gradient(needs, len(at.dys))
         made = b.call(function, *values, *at.dys, out_dtype=dtypes)
         several = made if isinstance(made, tuple | list) else (made,)
         return {
@@ -281,7 +284,7 @@ class Pointwise(Op):
 
 @contextmanager
 def _naming(argument: str) -> Iterator[None]:
-    """Puts the argument's name before a DtypeError about a number."""
+    """Context that puts the argument's name before a DtypeError about a scalar."""
     try:
         yield
     except DtypeError as error:
@@ -289,15 +292,17 @@ def _naming(argument: str) -> Iterator[None]:
 
 
 def _word(argument: str, type: str, value: Any) -> Operand:
-    """A number as kernels take it: 8 bytes as an integer, or their encoder for later calls."""
+    """Encodes a Python scalar as the 8-byte kernel argument, an integer; for a :class:`Number`,
+    whose value differs from call to call, returns an operand that encodes it in each call.
+    """
     encode = _encoder(type, argument)
     return value.scalar(encode) if isinstance(value, Number) else encode(value)
 
 
 @functools.cache
 def _encoder(type: str, argument: str) -> Callable[[Any], int]:
-    """Returns the function that makes of a number the 8 bytes that kernels take, as an integer,
-    in this call and later ones. Its DtypeErrors name the argument.
+    """Returns a function that encodes a Python scalar as the 8 bytes (an integer) that kernels
+    convert to ``type``. Its DtypeErrors name the argument.
     """
     bits, number = _BITS.unpack, numerics.number
 
@@ -335,8 +340,8 @@ def _broadcast(
 def problem(
     name: str, formula: Formula, shape: tuple[int, ...], bind: Mapping[str, Operand], count: int
 ) -> Problem:
-    """The problem of a formula of arrays that are broadcast to ``shape``; the last ``count`` are
-    the results.
+    """Returns the problem of a formula over arrays (``bind``) that are broadcast to ``shape``; the
+    last ``count`` are the results.
     """
     arrays = {n: b for n, b in bind.items() if isinstance(b, Buffer)}
     used = [i.name for i in formula.inputs if i.kind != "scalar"]
@@ -346,24 +351,24 @@ def problem(
     strides = [_stretched(arrays[each], shape) for each in used]
     first = len(used) - count
     sizes, steps = collapse(shape, strides, first)
-    walk = Walk([arrays[each] for each in used], sizes, steps, first)
-    step, blocks = walk.step(*vectors(formula))
-    sets = {each: i for i, each in enumerate(dict.fromkeys(walk.ways))}
+    loops = LoopNest([arrays[each] for each in used], sizes, steps, first)
+    step, blocks = loops.step(*vectors(formula))
+    sets = {each: i for i, each in enumerate(dict.fromkeys(loops.accesses))}
     letters = "".join(letter for letter, _ in sets)
-    form = _form(formula, tuple(sets[each] for each in walk.ways), letters, len(walk.sizes))
+    form = _form(formula, tuple(sets[each] for each in loops.accesses), letters, len(loops.sizes))
     side = form.side if blocks else 0
     in_place = False
     if form.factor is not None:
         x, y = arrays[form.factor[0]], arrays[used[first]]
         in_place = x.memory is y.memory and x.offset == y.offset
-    scalars = walked(walk.sizes, [steps for _, steps in sets], form.vector, side)
+    scalars = walked(loops.sizes, [steps for _, steps in sets], form.vector, side)
     _fits(name, form, shape)
     total = prod(shape)
     values = {
         "COUNT": total,
         "CHUNKS": -(-total // form.vector),
         "BLOCKS": blocks,
-        "RANK": len(walk.sizes),
+        "RANK": len(loops.sizes),
         "STEP": step,
         "FACTOR": int(in_place),
     }
@@ -372,17 +377,17 @@ def problem(
 
 
 _form = functools.lru_cache(maxsize=4096)(Form)
-"""The form that a kernel is compiled for, whatever the sizes; cached with its properties."""
+"""Makes the :class:`Form` for which a kernel is compiled; cached. A form does not contain sizes."""
 
 
 @functools.lru_cache(maxsize=4096)
 def _bytes(form: Form) -> int:
-    """Bytes of a kernel's parameters."""
+    """Returns the bytes of parameters of a kernel of ``form``."""
     return PointwiseSpec("wide", form).abi.size
 
 
 def _fits(name: str, form: Form, shape: tuple[int, ...]) -> None:
-    """Raises ShapeError for a form with more strides than a kernel has parameters."""
+    """Raises ShapeError for a form with more dimensions or strides than a kernel can take."""
     if form.rank > RANK_MAX or _bytes(form) > PARAMETERS_MAX:
         raise ShapeError(
             f"{name}: arrays of shape {list(shape)} lie in {form.rank} dimensions of "
@@ -394,8 +399,8 @@ def _fits(name: str, form: Form, shape: tuple[int, ...]) -> None:
 def collapse(
     shape: tuple[int, ...], strides: Sequence[tuple[int, ...]], first: int
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """The sizes of the fewest dimensions that walk all arrays, and each one's strides, innermost
-    first: as array ``first`` lies in memory.
+    """Merges dimensions that are evenly spaced in all arrays. Returns the sizes, and the strides of
+    each array, innermost dimension first: by ascending stride of array ``first``.
     """
     order = [i for i, size in enumerate(shape) if size > 1]
     order.sort(key=lambda i: abs(strides[first][i]))
@@ -414,17 +419,19 @@ def collapse(
 
 
 def _stretched(array: Buffer, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of an array that is broadcast to ``shape``."""
+    """Returns the strides of an array that is broadcast to ``shape``: 0 along new dimensions."""
     found = spread(array.shape, array.strides, shape)
     assert found is not None, "shapes have been joined"
     return found
 
 
-class Walk:
-    """Arrays in the fewest dimensions, innermost first: ``sizes``, and ``steps`` of each array."""
+class LoopNest:
+    """Nested loops over the arrays ``views``, innermost first: iterations of each loop (``sizes``),
+    and the stride of each array in each loop (``steps``). ``first``: index of the first result.
+    """
 
-    ways: tuple[tuple[str, tuple[int, ...]], ...]
-    """Letter in :attr:`Form.steps`, and strides, of each array."""
+    accesses: tuple[tuple[str, tuple[int, ...]], ...]
+    """Access letter (:attr:`Form.steps`) and strides of each array; set by :meth:`step`."""
 
     def __init__(
         self,
@@ -436,8 +443,10 @@ class Walk:
         self.views, self.sizes, self.steps, self.first = views, sizes, tuple(steps), first
 
     def step(self, vector: int, side: int) -> tuple[int, int]:
-        """The variables STEP and BLOCKS (:mod:`ptxgen.spec.pointwise`). Of squares, the second
-        dimension is the one that arrays lie along.
+        """Reorders or tiles the loops for coalesced accesses. Returns the route variables STEP (0:
+        any strides along the innermost dimension; 2: aligned vectors of results; 3: square blocks)
+        and BLOCKS (threads that compute square blocks, else 0). ``vector``: elements per vector;
+        ``side``: elements along a side of a square block.
         """
         whole = len(self.sizes) == 1 or self.sizes[0] % vector == 0
         letters = self._letters(vector)
@@ -445,31 +454,33 @@ class Walk:
             return 3, blocks
         found = (2, 0) if whole and letters[self.first] == "v" else (0, 0)
         if found[0] and "s" in letters:
-            self._turn(2 * vector)
-        self.ways = tuple(zip(letters, self.steps, strict=True))
+            self._tile_innermost(2 * vector)
+        self.accesses = tuple(zip(letters, self.steps, strict=True))
         return found
 
-    def _turn(self, length: int) -> None:
-        """Walks ``length`` elements of the innermost dimension (of a 16-bit result a sector of
-        memory), then a dimension along which an array lies that does not along the innermost one,
-        then the rest of the innermost: neighbours in a warp read neighbours of that array.
+    def _tile_innermost(self, length: int) -> None:
+        """Splits the innermost loop into tiles of ``length`` elements (for 16-bit results a sector)
+        and puts a second dimension between the tiles, so that neighbouring threads read neighbours
+        of an array whose unit stride is along that dimension.
         """
         along = [s.index(1) for s in self.steps if s[0] not in (0, 1) and 1 in s]
         if not along or self.sizes[0] <= length or self.sizes[0] % length:
             return
-        if len(self.sizes) == RANK_MAX or len(self.steps) > TURNED_MAX:
+        if len(self.sizes) == RANK_MAX or len(self.steps) > TILED_MAX:
             return
         other = along[0]
 
-        def turned(given: tuple[int, ...], within: int, beyond: int) -> tuple[int, ...]:
+        def tiled(given: tuple[int, ...], within: int, beyond: int) -> tuple[int, ...]:
             rest = (x for i, x in enumerate(given) if i not in (0, other))
             return (within, given[other], beyond, *rest)
 
-        self.steps = tuple(turned(s, s[0], s[0] * length) for s in self.steps)
-        self.sizes = turned(self.sizes, length, self.sizes[0] // length)
+        self.steps = tuple(tiled(s, s[0], s[0] * length) for s in self.steps)
+        self.sizes = tiled(self.sizes, length, self.sizes[0] // length)
 
     def _letters(self, length: int) -> list[str]:
-        """Letters of arrays, for vectors of ``length`` elements along the innermost dimension."""
+        """Returns each array's access letter along the innermost dimension: "u" stride 0, "v"
+        aligned vectors of ``length`` elements, "s" any stride.
+        """
         pairs = zip(self.views, self.steps, strict=True)
         return [
             "u" if s[0] == 0 else "v" if s[0] == 1 and _aligned(v, s, 0, length) else "s"
@@ -477,7 +488,9 @@ class Walk:
         ]
 
     def _blocks(self, side: int) -> int:
-        """Number of square blocks; their dimensions become the first two. 0 without blocks."""
+        """Returns the number of threads if each can transpose a square block of ``side * side``
+        elements, and makes the block's dimensions the first two; else returns 0.
+        """
         for other in range(1, len(self.sizes)):
             if any(s[0] not in (0, 1) and s[other] != 1 for s in self.steps):
                 continue
@@ -490,7 +503,7 @@ class Walk:
                 if letter != "u" and not _aligned(array, step, int(letter == "w"), side):
                     return 0
             self.sizes, self.steps = tuple(self.sizes[i] for i in order), steps
-            self.ways = tuple(zip(letters, steps, strict=True))
+            self.accesses = tuple(zip(letters, steps, strict=True))
             wide, high, *rest = self.sizes
             around = -(-(high // side) // BESIDE) * BESIDE
             return wide // side * around * prod(rest)
@@ -498,7 +511,7 @@ class Walk:
 
 
 def _aligned(array: Buffer, steps: tuple[int, ...], along: int, length: int) -> bool:
-    """Whether all vectors of ``length`` elements along a dimension can be read whole."""
+    """Whether all vectors of ``length`` elements along dimension ``along`` are aligned."""
     low = array.address
     for dimension, each in enumerate(steps):
         if dimension != along:
@@ -507,37 +520,37 @@ def _aligned(array: Buffer, steps: tuple[int, ...], along: int, length: int) -> 
 
 
 def short(dtype: str, name: str) -> str:
-    """The short name of the dtype of an argument. Raises DtypeError."""
+    """Returns the short name of the dtype of argument ``name``; raises DtypeError."""
     if dtype not in NAMES:
         raise DtypeError(f"{name} has dtype {dtype}; takes {', '.join(NAMES)}")
     return NAMES[dtype]
 
 
 def short_name(dtype: Any) -> str:
-    """The short name of a dtype of arrays, however it is given."""
+    """Returns the short name of a dtype: of a short or full name, or a framework's dtype."""
     if isinstance(dtype, str) and dtype in FULL:
         return dtype
     return NAMES[name_of(dtype, "dtype", NAMES)]
 
 
 def _short(wanted: Any) -> Any:
-    """Dtypes of results by their short names."""
+    """Returns the short names of result dtypes: of one, of a tuple, or None for None."""
     if wanted is None or isinstance(wanted, str):
         return None if wanted is None else NAMES[wanted]
     return tuple(None if d is None else NAMES[d] for d in wanted)
 
 
 def named(key: str) -> Pointwise:
-    """The function of a :attr:`Pointwise.key`. Raises OptionError for one that is gone."""
-    found = _known.get(key)
+    """Returns the function with this :attr:`Pointwise.key`; OptionError if it no longer exists."""
+    found = _by_key.get(key)
     if found is None:
         raise OptionError(f"the pointwise function {key!r} is no longer there: keep it")
     return found
 
 
 def operation(name: str) -> Pointwise:
-    """The function of a row of the table, or one that other operations call: ``fill``, and
-    ``cast_bf16`` and the like.
+    """Returns the pointwise operation ``name``: a table row, ``fill``, or a cast such as
+    ``cast_bf16``.
     """
     kind, _, dtype = name.partition("_")
     if kind == "cast" and dtype in FULL:
@@ -566,7 +579,7 @@ def _gradient(of: Pointwise, needs: tuple[bool, ...], count: int) -> Pointwise:
 
 
 def _arguments(function: Callable[..., Any], name: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The names of a function's arguments, and the numbers that some need not be given."""
+    """Returns the names of a function's arguments, and the defaults of those that have one."""
     try:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as error:

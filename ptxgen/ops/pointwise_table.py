@@ -1,6 +1,6 @@
-"""The pointwise operations that have names: a row each, from which kernels and oracle follow.
+"""Table of the named pointwise operations; kernels and oracles follow from its rows.
 
-:mod:`ptxgen.functions` has them by these names, for arrays and for values of formulas.
+:mod:`ptxgen.functions` exposes them by these names, for arrays and for values of formulas.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ BITS = "int32, int64 or bool"
 
 
 class Row(NamedTuple):
-    """A pointwise operation: its name, its function of values, the first line of its docstring, the
-    dtypes that it takes, and the dtype of its result ("": that of the arguments).
+    """A pointwise operation: name, formula, first line of the docstring (``says``), the dtypes of
+    the arguments, and the dtype of the result ("": that of the arguments).
     """
 
     name: str
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
     @property
     def doc(self) -> str:
-        """The function's docstring, with its sections."""
+        """Docstring of the operation, with its sections."""
         gives = self.gives or "theirs; ``out`` or ``out_dtype`` may ask for another that holds it"
         takes = signature(self.formula).parameters
         chooses = "; ``condition`` is a bool" if "condition" in takes else ""
@@ -41,12 +41,12 @@ class Row(NamedTuple):
         return f"""{self.says}
 
 Shapes
-    Arrays broadcast, of any strides; the result has their shape. Numbers may stand for all but one.
+    Arrays broadcast, of any strides; the result has their shape. All but one may be Python scalars.
 Dtypes
 {indent(fill(dtypes, 96), "    ")}
 Order
     Contract ``pointwise/1``: every operation of the formula is rounded once, the result once more;
-    16 bits are computed with in f32. Nothing depends on where an element lies.
+    16-bit elements are computed in f32. An element's bits do not depend on its index.
     ``{self.name}.reference`` returns the same bits.
 Errors
     ShapeError, DtypeError, FormulaError (dtypes that it does not take), OptionError, DeviceError
@@ -64,11 +64,13 @@ ROWS = (
     Row("fma", lambda x, y, z: p.fma(x, y, z), "``x * y + z``, rounded once."),
     Row("neg", lambda x: -x, "``-x``.", NUMBERS),
     Row("abs", lambda x: abs(x), "``|x|``.", NUMBERS),
-    Row("sign", f.sign, "``sign(x)``: 1 above zero, -1 below; a zero and a NaN stay.", NUMBERS),
+    Row(
+        "sign", f.sign, "``sign(x)``: 1 above zero, -1 below; zeros and NaNs as they are.", NUMBERS
+    ),
     Row("maximum", lambda x, y: f.maximum(x, y), "``max(x, y)``; a NaN if either is one.", NUMBERS),
     Row("minimum", lambda x, y: f.minimum(x, y), "``min(x, y)``; a NaN if either is one.", NUMBERS),
     Row("clamp", f.clamp, "``min(max(x, low), high)``.", NUMBERS),
-    Row("copy", lambda x: x, "``x``, in rows one behind the other, or as ``out=`` lies.", ANY),
+    Row("copy", lambda x: x, "``x``, in a contiguous copy, or with the strides of ``out=``.", ANY),
     # comparisons and selection
     Row("eq", lambda x, y: x == y, "``x == y``.", ANY, "bool"),
     Row("ne", lambda x, y: x != y, "``x != y``.", ANY, "bool"),
@@ -79,7 +81,7 @@ ROWS = (
     Row(
         "where",
         lambda condition, x, y: p.where(condition, x, y),
-        "``x`` where it holds, else ``y``.",
+        "``x`` where ``condition`` holds, else ``y``.",
         ANY,
     ),
     Row("isnan", lambda x: f.isnan(x), "``x != x``: whether it is a NaN.", ANY, "bool"),
@@ -93,8 +95,8 @@ ROWS = (
     # roundings
     Row("floor", lambda x: f.floor(x), "``floor(x)``: the largest integer that is not above it."),
     Row("ceil", lambda x: f.ceil(x), "``ceil(x)``: the smallest integer that is not below it."),
-    Row("trunc", lambda x: f.trunc(x), "``trunc(x)``: without what is behind the point."),
-    Row("round", lambda x: f.nearest(x), "``round(x)``: the nearest integer, of two the even one."),
+    Row("trunc", lambda x: f.trunc(x), "``trunc(x)``: rounded towards zero to an integer."),
+    Row("round", lambda x: f.nearest(x), "``round(x)``: the nearest integer, ties to even."),
     # functions: docs/reference/functions.md
     Row("sqrt", lambda x: f.sqrt(x), "``sqrt(x)``, rounded once."),
     Row("rsqrt", lambda x: f.rsqrt(x), "``1 / sqrt(x)``."),
@@ -127,4 +129,4 @@ ROWS = (
     Row("reglu", lambda x, y: f.relu(x) * y, "``relu(x) * y``."),
 )
 INNER = (Row("fill", lambda x, value: value, "``value``, of the dtype of ``x``."),)
-"""Rows that only other operations call."""
+"""Rows of operations that only other operations call."""

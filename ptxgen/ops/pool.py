@@ -1,9 +1,9 @@
-"""Pooling: the largest, or the mean, of windows of images, in 1 to 3 dimensions.
+"""Pooling: the largest element, or the mean, of windows of images, in 1 to 3 dimensions.
 
-A window's elements are taps: views of the image, each as far apart as windows are. One pointwise
-formula takes them in ascending order. Gradients are gathered: an element of an image adds up what
-the windows that it lies in have for it, ascending. So nothing is added by atomics, and a result
-depends on its own window alone.
+A window's elements are its taps. Tap j of all windows is a strided view of the image, and one
+pointwise formula reads the views of all taps, ascending. Gradients are gathered: an image element
+adds up the gradients of the windows that contain it, ascending. So nothing is added by atomics, and
+a result depends on its own window alone.
 """
 
 from __future__ import annotations
@@ -27,23 +27,26 @@ from ptxgen.program.operation import Backward, Gradients, op
 
 FLOATS = ("float32", "bfloat16", "float16", "float64")
 TAPS_MAX = 32
-"""Elements of a window up to which one formula takes them; more are a row."""
+"""Most elements of a window that one formula reads as views; larger windows are copied to rows."""
 NUMBER_MAX, SIZE_MAX = (1 << 31) - 1, 1 << 16
-"""Bounds: of a window's numbers (size, stride ...), and of adaptive windows along a dimension."""
+"""Largest size, stride, padding or dilation, and most adaptive windows along a dimension."""
 PIECE = 40
-"""Most arrays of taps that one launch of a gradient reads."""
+"""Largest number of arrays, one or two for each tap, that one launch of a pooling gradient adds;
+longer sums take several launches.
+"""
 Window = Annotated[Any, Integers()]
 Numbers = Annotated[Any, PerAxis(empty=True)]
 Divisor = Annotated[int, Integer(0, NUMBER_MAX)]
 
 
-# -- where windows lie -------------------------------------------------------------------------
+# -- windows ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Axis:
-    """The windows along one dimension: ``count`` of ``taps`` elements, ``step`` apart from window
-    to window and ``dilation`` within one, the first of them ``before`` elements outside. ``even``:
-    whether they are such; others begin at ``floor(o * size / count)`` and end before
-    ``ceil((o + 1) * size / count)``, and ``taps`` is what the longest has.
+    """Windows along one dimension of ``size`` elements: tap ``j < taps`` of window ``o < count`` is
+    element ``o * step + j * dilation - before``.
+
+    ``even=False``: adaptive windows of different lengths, from ``floor(o * size / count)`` to
+    before ``ceil((o + 1) * size / count)``; ``taps`` is then the greatest length.
     """
 
     size: int
@@ -55,14 +58,14 @@ class Axis:
     even: bool = True
 
     @property
-    def behind(self) -> int:
-        """Elements by which the last window reaches beyond the image."""
+    def after(self) -> int:
+        """Elements of the last window beyond the end of the image."""
         last = (self.count - 1) * self.step + (self.taps - 1) * self.dilation + 1
         return max(last - self.before - self.size, 0)
 
     @property
     def covering(self) -> int:
-        """The most windows that an element lies in, or lies between the ends of."""
+        """Greatest number of windows whose first and last taps enclose one element."""
         if self.even:
             return (self.taps - 1) * self.dilation // self.step + 1
         o, n = self.count, self.size
@@ -70,7 +73,9 @@ class Axis:
 
     @property
     def rows(self) -> int:
-        """Windows that could begin in the image or in the padding before it."""
+        """Number of steps of ``step`` elements that cover the padding before the image and the
+        image; a window may begin at each.
+        """
         return -(-(self.size + self.before) // self.step)
 
 
@@ -82,7 +87,7 @@ def fixed(
     dilation: Sequence[int] = (),
     ceil: bool = False,
 ) -> tuple[Axis, ...]:
-    """Axes of windows of one size. Raises ShapeError for sizes that do not fit."""
+    """Returns the axes of windows of one size over the last dimensions of x; raises ShapeError."""
     rank = len(window)
     if not 1 <= rank <= 3 or len(x.shape) < rank:
         raise ShapeError(
@@ -108,13 +113,13 @@ def fixed(
             raise ShapeError(
                 f"padding is {list(each['padding'])}; takes at most half the window, {list(window)}"
             )
-        room = n + 2 * p - (k - 1) * d - 1
-        if room < 0 or n == 0:
+        span = n + 2 * p - (k - 1) * d - 1
+        if span < 0 or n == 0:
             raise ShapeError(
                 f"window is {list(window)}, dilation {list(each['dilation'])}: larger than the "
                 f"padded image, of x of shape {list(x.shape)}"
             )
-        count = (-(-room // s) if ceil else room // s) + 1
+        count = (-(-span // s) if ceil else span // s) + 1
         if (count - 1) * s >= n + p:
             count -= 1  # begins in the image or before it
         found.append(Axis(n, count, k, s, p, d))
@@ -122,7 +127,7 @@ def fixed(
 
 
 def adapted(x: Any, size: Sequence[int]) -> tuple[Axis, ...]:
-    """Axes of adaptive pooling to ``size`` windows. Raises ShapeError for sizes that do not fit."""
+    """Returns the axes of adaptive pooling of x to ``size`` windows; raises ShapeError."""
     rank = len(size)
     if not 1 <= rank <= 3 or len(x.shape) < rank or not 1 <= min(size) <= max(size) <= SIZE_MAX:
         raise ShapeError(
@@ -143,9 +148,9 @@ def adapted(x: Any, size: Sequence[int]) -> tuple[Axis, ...]:
     return tuple(found)
 
 
-# -- what lies there ----------------------------------------------------------------------------
+# -- views of taps ------------------------------------------------------------------------------
 def _floor(numerator: Any, denominator: Any) -> Any:
-    """``floor(numerator / denominator)`` of non-negative integers, exact below 2^52."""
+    """Formula ``floor(numerator / denominator)`` of non-negative integers, exact below 2^52."""
     half = (cast(numerator, "f64") + 0.5) / cast(denominator, "f64")
     return cast(primitive("floor", half), "i64")
 
@@ -166,7 +171,9 @@ _entered = Pointwise(
 
 
 def _as_float(name: str, count: Callable[..., Any]) -> Mapping[str, Pointwise]:
-    """A count by the dtype that it is computed in."""
+    """Returns the formula ``count`` of an integer as pointwise functions whose results are float32
+    and float64, by these names. ``name``: name of both.
+    """
     names = tuple(inspect.signature(count).parameters)
     return {
         wide: Pointwise(lambda to=to, **given: cast(count(**given), to), name, names)
@@ -179,29 +186,34 @@ def _count(o: Any, step: Any, before: Any, taps: Any, low: Any, high: Any) -> An
     return primitive("min", begin + taps, high) - primitive("max", begin, low)
 
 
-_held = _as_float("window_held", _count)
+_inside_count = _as_float("window_held", _count)
 _length = _as_float("window_length", lambda low, high: high - low)
 
 
 def _ramp(b: Builder, count: int, like: Any) -> Any:
-    """The vector 0, 1 ... ``count - 1``, int64."""
+    """Returns the vector 0, 1 ... ``count - 1``, int64."""
     return b.cumsum(b.filled((count,), "int64", 1, like), exclusive=True)
 
 
-def _facing(b: Builder, v: Any, axes: Sequence[Any], at: int) -> Any:
-    """Vector ``v`` as a view along the ``at``-th of the last dimensions."""
+def _broadcast_along(b: Builder, v: Any, axes: Sequence[Any], at: int) -> Any:
+    """Reshapes vector ``v`` to broadcast along dimension ``axes[at]``, where ``axes`` are an
+    array's last dimensions.
+    """
     return b.reshape(v, (v.shape[0], *[1] * (len(axes) - 1 - at)))
 
 
 def _ends(b: Builder, axis: Axis, like: Any) -> tuple[Any, Any]:
-    """First element of each uneven window, and the element behind its last."""
+    """Returns the first element of each uneven window, and one past its last."""
     of = _ramp(b, axis.count, like)
     return tuple(b.call(f, of, axis.size, axis.count) for f in (_begin, _end))
 
 
-def _spread(b: Builder, x: Any, low: Any, high: Any, most: int, other: int, axis: int) -> Any:
-    """Gathers the elements from ``low`` to ``high`` of each uneven window along ``axis``, ``most``
-    a window: missing ones repeat the last, or are 0 where ``other`` is -1.
+def _gather_uneven(
+    b: Builder, x: Any, low: Any, high: Any, most: int, other: int, axis: int
+) -> Any:
+    """Gathers the elements from ``low`` to before ``high`` of each window along ``axis``, and pads
+    each window to ``most`` elements: with zeros if ``other`` is -1, by repeating its last element
+    if it is 0.
     """
     j = b.reshape(_ramp(b, most, x), (1, most))
     low, high = (b.reshape(v, (v.shape[0], 1)) for v in (low, high))
@@ -210,25 +222,27 @@ def _spread(b: Builder, x: Any, low: Any, high: Any, most: int, other: int, axis
 
 
 def _taps(b: Builder, x: Any, axes: Sequence[Axis], outside: float) -> Any:
-    """``x`` padded and gathered so that views reach all taps; ``outside``: the value of padding."""
+    """Returns ``x`` prepared such that each tap of all windows is a strided view: padded with
+    ``outside`` and, along axes of uneven windows, with copies of the windows one after the other.
+    """
     rank = len(axes)
     lead = len(x.shape) - rank
-    widths = [(a.before, a.behind) if a.even else (0, 0) for a in axes]
+    widths = [(a.before, a.after) if a.even else (0, 0) for a in axes]
     if any(map(any, widths)):
         x = b.pad(x, ((0, 0),) * lead + tuple(widths), outside)
     for i, a in enumerate(axes):
         if not a.even:
-            x = _spread(b, x, *_ends(b, a, x), a.taps, 0 if outside else -1, lead + i)
+            x = _gather_uneven(b, x, *_ends(b, a, x), a.taps, 0 if outside else -1, lead + i)
     return x
 
 
 def _results(x: Buffer, axes: Sequence[Axis]) -> tuple[int, ...]:
-    """The shape of an array with a number for each window."""
+    """Returns the shape of an array with one element for each window of ``x``."""
     return (*x.shape[: x.ndim - len(axes)], *(a.count for a in axes))
 
 
 def _views(b: Builder, x: Any, axes: Sequence[Axis]) -> Iterator[Any]:
-    """Yields views of each tap of all windows, ascending."""
+    """Yields a view for each tap, ascending, that holds this tap of all windows."""
     lead = len(x.shape) - len(axes)
     for at in product(*(range(a.taps) for a in axes)):
         view = x
@@ -238,7 +252,7 @@ def _views(b: Builder, x: Any, axes: Sequence[Axis]) -> Iterator[Any]:
 
 
 def windowed(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
-    """``[..., *taps, *counts]``: each tap of all windows, 0 outside of the images (``unfold``)."""
+    """Copies windows to ``[..., *taps, *counts]``, with 0 outside the images (``unfold``)."""
     x = _taps(b, x, axes, 0)
     lead = x.ndim - len(axes)
     steps = list(zip(x.strides[lead:], axes, strict=True))
@@ -248,7 +262,7 @@ def windowed(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
 
 
 def _as_rows(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
-    """The windows as rows, copied one behind the other."""
+    """Copies the windows to contiguous rows ``[..., *counts, taps]``."""
     lead = x.ndim - len(axes)
     steps = x.strides[lead:]
     shape = *x.shape[:lead], *(a.count for a in axes), *(a.taps for a in axes)
@@ -260,7 +274,9 @@ def _as_rows(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
 
 # -- the largest --------------------------------------------------------------------------------
 def _numbered(what: str, function: Callable[..., Any]) -> Callable[[int], Pointwise]:
-    """Returns a cached maker of pointwise functions of ``count`` arrays."""
+    """Returns a cached function that takes a number n and makes ``function`` a pointwise function
+    of n arrays, named ``what`` and n.
+    """
 
     @cache
     def made(count: int) -> Pointwise:
@@ -271,8 +287,8 @@ def _numbered(what: str, function: Callable[..., Any]) -> Callable[[int], Pointw
 
 
 def _largest(*taps: Any) -> Any:
-    """The largest, and which it is: of equal ones the first, of NaN the last; -1 for none above
-    -inf.
+    """Formula of the largest tap and its index: the first of equal ones, the last of NaNs, and -1
+    if none is above -inf.
     """
     best, which = const(-inf, taps[0].type), const(-1, "i32")
     for i, x in enumerate(taps):
@@ -283,7 +299,7 @@ def _largest(*taps: Any) -> Any:
 
 _max = _numbered("largest", _largest)
 _nan_at = Pointwise(lambda x, at: where(x != x, at, -1), "nan_at")
-_which = Pointwise(
+_index_of_largest = Pointwise(
     lambda best, first, nan: where(
         cast(nan, "i64") >= 0, cast(nan, "i64"), where(best > -inf, cast(first, "i64"), -1)
     ),
@@ -292,8 +308,11 @@ _which = Pointwise(
 
 
 @cache
-def _place(rank: int) -> Pointwise:
-    """Formula of the flat index in its image of tap ``which`` of each window."""
+def _tap_index(rank: int) -> Pointwise:
+    """Returns the formula of an element's index in its flattened image, for windows of ``rank``
+    dimensions, from the number of its tap in the window. A negative number stands for the window's
+    first element within the image.
+    """
     names = ("begin", "first", "last", "size", "taps", "dilation")
     arguments = ("which", *(f"{n}{i}" for i in range(rank) for n in names))
 
@@ -318,7 +337,7 @@ _largest_alone = _numbered("largest_alone", lambda *taps: _largest(*taps)[0])
 
 
 def largest(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
-    """The largest of each window: the first of :func:`_pooled`."""
+    """Returns the largest element of each window."""
     check_dtype("x", x.dtype, FLOATS)
     shape = _results(x, axes)
     if b.abstract or not prod(shape):
@@ -332,7 +351,7 @@ def largest(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
 
 
 def _pooled(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> tuple[Buffer, Buffer]:
-    """The largest of each window, and where it lies in the image."""
+    """Returns the largest element of each window, and its flat index in the image."""
     check_dtype("x", x.dtype, FLOATS)
     shape = _results(x, axes)
     if b.abstract or not prod(shape):
@@ -346,7 +365,7 @@ def _pooled(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> tuple[Buffer,
         rows = _as_rows(b, spread, axes)
         best, first = b.amax(rows, axis=-1), b.argmax(rows, axis=-1)
         nan = b.amax(b.call(_nan_at, rows, _ramp(b, taps, x), out_dtype="int64"), axis=-1)
-        which = b.call(_which, best, first, nan)
+        which = b.call(_index_of_largest, best, first, nan)
     numbers: list[Any] = []
     for i, a in enumerate(axes):
         if a.even:
@@ -355,9 +374,12 @@ def _pooled(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> tuple[Buffer,
         else:
             begin, end = _ends(b, a, x)
             first, last = begin, b.sub(end, 1)
-        facing = (v if isinstance(v, int) else _facing(b, v, axes, i) for v in (begin, first, last))
+        facing = (
+            v if isinstance(v, int) else _broadcast_along(b, v, axes, i)
+            for v in (begin, first, last)
+        )
         numbers += [*facing, a.size, a.taps, a.dilation]
-    return best, b.call(_place(len(axes)), which, *numbers, out_dtype="int64")
+    return best, b.call(_tap_index(len(axes)), which, *numbers, out_dtype="int64")
 
 
 # -- sums ---------------------------------------------------------------------------------------
@@ -371,26 +393,26 @@ def _plus(*taps: Any) -> Any:
 _sum = _numbered("sum", _plus)
 
 
-def _own(*given: Any) -> Any:
-    """Sums ``dy`` of windows whose index is this place; takes the place, then pairs (dy, index)."""
+def _sum_where(*given: Any) -> Any:
+    """Formula ``sum(dy where index == place)``, of arguments (place, dy, index, dy, index ...)."""
     place, *pairs = given
     pair = zip(pairs[::2], pairs[1::2], strict=True)
     return _plus(*(where(at == place, dy, 0) for dy, at in pair))
 
 
-def _own_more(*given: Any) -> Any:
-    """Adds the sum of :func:`_own` to a total, which is the first argument."""
+def _add_where(*given: Any) -> Any:
+    """Formula of :func:`_sum_where`, added to a total, which is an additional first argument."""
     total, place, *pairs = given
     pair = zip(pairs[::2], pairs[1::2], strict=True)
     return _plus(total, *(where(at == place, dy, 0) for dy, at in pair))
 
 
-_first_own, _next_own = _numbered("own", _own), _numbered("own_more", _own_more)
+_first_where, _next_where = _numbered("own", _sum_where), _numbered("own_more", _add_where)
 
 
 def _total(b: Builder, taps: Sequence[Sequence[Any]], place: Any, dtype: str, wide: str) -> Any:
-    """The sum of taps, ascending, rounded to ``dtype`` once. With ``place`` taps are pairs (dy,
-    index), and only those whose index is the place count.
+    """Sums taps, ascending, and rounds once to ``dtype``. With ``place``, the elements' flat
+    indices, taps are pairs (dy, index), and dy counts where ``index == place``.
     """
     total, piece = None, PIECE // len(taps[0])
     for start in range(0, len(taps), piece):
@@ -400,14 +422,14 @@ def _total(b: Builder, taps: Sequence[Sequence[Any]], place: Any, dtype: str, wi
         if place is None:
             function = _sum(len(given))
         else:
-            function = (_first_own if total is None else _next_own)(len(given))
+            function = (_first_where if total is None else _next_where)(len(given))
         total = b.call(function, *given, out_dtype=dtype if last else wide)
     return total
 
 
 @cache
 def _shared_sum(taps: int, rank: int) -> Pointwise:
-    """Formula of the sum of ``taps`` taps over the element counts of ``rank`` dimensions."""
+    """Returns the formula of the sum of ``taps`` taps, divided by ``rank`` element counts."""
     names = *(f"x{i}" for i in range(taps)), *(f"n{i}" for i in range(rank))
 
     def function(**given: Any) -> Any:
@@ -430,7 +452,10 @@ _divided = {
 
 
 def _counts(b: Builder, axes: Sequence[Axis], padded: bool, divisor: int, like: Any) -> list[Any]:
-    """Divisors of windows' sums for each dimension: a number, or an array of one a window."""
+    """Returns for each dimension the element counts by which windows' sums are divided: a scalar,
+    or an array with one a window. ``padded``: padding counts, too; ``divisor``: replaces the
+    product of the counts if not 0; ``like``: array whose dtype decides that of the counts.
+    """
     if divisor:
         return [float(divisor), *[1.0] * (len(axes) - 1)]
     found: list[Any] = []
@@ -438,20 +463,20 @@ def _counts(b: Builder, axes: Sequence[Axis], padded: bool, divisor: int, like: 
         beyond = a.before if padded else 0
         if not a.even:
             counts = b.call(_length[b.wide(like)], *_ends(b, a, like))
-        elif a.behind <= beyond and (padded or not a.before):
+        elif a.after <= beyond and (padded or not a.before):
             found.append(float(a.taps))
             continue
         else:
             how = a.step, a.before, a.taps, -beyond, a.size + beyond
-            counts = b.call(_held[b.wide(like)], _ramp(b, a.count, like), *how)
-        found.append(_facing(b, counts, axes, i))
+            counts = b.call(_inside_count[b.wide(like)], _ramp(b, a.count, like), *how)
+        found.append(_broadcast_along(b, counts, axes, i))
     return found
 
 
 def _mean(
     b: ProgramBuilder, x: Buffer, axes: Sequence[Axis], padded: bool = True, divisor: int = 0
 ) -> Buffer:
-    """The mean of each window: the sum of its elements over their number."""
+    """Returns the mean of each window: the sum of its elements divided by their count."""
     check_dtype("x", x.dtype, FLOATS)
     shape = _results(x, axes)
     if b.abstract or not prod(shape):
@@ -470,8 +495,9 @@ def _mean(
 
 # -- gradients ----------------------------------------------------------------------------------
 def _gathered(b: Builder, given: Sequence[Any], axes: Sequence[Axis]) -> list[list[Any]]:
-    """Views of ``given``, arrays with a number for each window, of the first, the second ... window
-    over each element of an image, ascending, in the shape of :func:`_places`.
+    """Returns, for each k, views of the arrays ``given`` (one element a window) that hold at each
+    image element the value of the k-th window around it, ascending. Each image dimension is two
+    dimensions, as :func:`_phases` splits it.
     """
     rank = len(axes)
     lead = len(given[0].shape) - rank
@@ -485,7 +511,7 @@ def _gathered(b: Builder, given: Sequence[Any], axes: Sequence[Axis]) -> list[li
             if not a.even:
                 of = _ramp(b, a.size, x)
                 low, high = (b.call(f, of, a.count, a.size) for f in (_begin, _end))
-                x = _spread(b, x, low, high, a.covering, -1, lead + i)
+                x = _gather_uneven(b, x, low, high, a.covering, -1, lead + i)
         spread.append(x)
     found = []
     for at in product(*(range(a.covering) for a in axes)):
@@ -505,15 +531,20 @@ def _gathered(b: Builder, given: Sequence[Any], axes: Sequence[Axis]) -> list[li
 
 
 def _phases(axes: Sequence[Axis]) -> list[tuple[int, int]]:
-    """Each dimension of a gradient as two: (steps of windows, elements within a step)."""
+    """Returns the two dimensions into which each image dimension is split, padding before it
+    included: (number of steps, elements per step), a step being the windows' stride. Uneven
+    windows: (size, 1).
+    """
     return [(a.rows, a.step) if a.even else (a.size, 1) for a in axes]
 
 
 _flat = Pointwise(lambda place, at, size: place * size + at, "flat_place")
 
 
-def _places(b: Builder, axes: Sequence[Axis], like: Any) -> Any:
-    """Flat index in its image of each element of a gradient in phases (:func:`_phases`)."""
+def _flat_indices(b: Builder, axes: Sequence[Axis], like: Any) -> Any:
+    """Returns the int64 index of each element in its flattened image; each dimension of the image
+    is two dimensions, as :func:`_phases` splits it. ``like``: an array on the same device.
+    """
     found, rank = None, len(axes)
     for i, (a, (rows, within)) in enumerate(zip(axes, _phases(axes), strict=True)):
         at = b.call(_line, _ramp(b, rows * within, like), 1, a.before if a.even else 0)
@@ -523,7 +554,9 @@ def _places(b: Builder, axes: Sequence[Axis], like: Any) -> Any:
 
 
 def _image(b: Builder, found: Any, axes: Sequence[Axis]) -> Any:
-    """The gradient of images, from that in phases (:func:`_phases`)."""
+    """Returns the gradient of images, without padding, from ``found``, in which each image
+    dimension is two dimensions, as :func:`_phases` splits it.
+    """
     lead = len(found.shape) - 2 * len(axes)
     shape = [rows * within for rows, within in _phases(axes)]
     x = b.reshape(found, (*found.shape[:lead], *shape))
@@ -539,13 +572,18 @@ _within = Pointwise(
     ),
     "within",
 )
-"""``dy`` where a window that began ``start`` before a step reaches its element ``at``, else 0."""
+"""Formula of ``dy`` if ``at + start < taps``, else 0: whether a window of ``taps`` elements that
+begins ``start`` elements before a step contains the step's element ``at``. A step is as long as the
+windows' stride.
+"""
 
 
 def mean_gradient(
     b: Builder, dy: Any, axes: Sequence[Axis], dtype: str, padded: bool = True, divisor: int = 0
 ) -> Any:
-    """Gradient of a mean: sums ``dy / size`` of the windows that an element lies in."""
+    """Gradient of a mean: each element sums ``dy / n`` of the windows that contain it. n counts a
+    window's elements, with padding if ``padded``; or is ``divisor``, if that is not 0.
+    """
     wide, rank = b.wide(dy), len(axes)
     counts = _counts(b, axes, padded, divisor, dy)
     each = b.call(_divided[rank], dy, *counts, out_dtype=wide)
@@ -564,17 +602,20 @@ def mean_gradient(
 
 
 def max_gradient(b: Builder, dy: Any, indices: Any, axes: Sequence[Axis], dtype: str) -> Any:
-    """Gradient of a maximum: sums ``dy`` of the windows whose largest an element is."""
+    """Gradient of a maximum: each element sums ``dy`` of the windows whose largest it is.
+    ``indices``: the largest element of each window, as an index into the flattened image.
+    """
     taps = _gathered(b, [dy, indices], axes)
-    found = _total(b, taps, _places(b, axes, dy), dtype, b.wide(dy))
+    found = _total(b, taps, _flat_indices(b, axes, dy), dtype, b.wide(dy))
     return _image(b, found, axes)
 
 
 def overlapped(b: Builder, windows: Any, axes: Sequence[Axis], dtype: str) -> Any:
-    """Images that add up their windows where these overlap (``fold``, ``col2im``).
+    """Adds windows ``[..., *taps, *counts]`` up to images where they overlap (``fold``,
+    ``col2im``).
 
-    ``windows`` is ``[..., *taps, *counts]``. An element of an image adds what each window that it
-    lies in has for it, in the order of the windows, and is rounded once.
+    An image element adds its values in the windows that contain it, in their order, and is rounded
+    once.
     """
     rank = len(axes)
     lead = len(windows.shape) - 2 * rank
@@ -605,7 +646,7 @@ def overlapped(b: Builder, windows: Any, axes: Sequence[Axis], dtype: str) -> An
 
 
 def _padded(b: Builder, x: Any, axis: int, low: int, high: int) -> Any:
-    """``x`` with zeros along one axis."""
+    """Pads ``x`` with zeros along one axis: ``low`` before it, ``high`` after."""
     if not low and not high:
         return x
     return b.pad(x, [(low, high) if i == axis else (0, 0) for i in range(len(x.shape))], 0)
@@ -624,7 +665,7 @@ def _fixed_of(at: Backward) -> tuple[Axis, ...]:
 
 
 def _max_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradient by x: the sum of ``dy`` of the windows whose largest an element is, ascending."""
+    """Gradient of max pooling: each element sums ``dy`` of the windows whose largest it is."""
     axes = adapted(at["x"], at.options["size"]) if "size" in at.options else _fixed_of(at)
     x = at["x"]
     if not prod(at.results[1].shape):
@@ -633,7 +674,7 @@ def _max_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def _mean_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradient by x: the sum of ``dy / size`` of the windows around an element, ascending."""
+    """Gradient of mean pooling: each element sums ``dy / size`` of the windows around it."""
     axes = adapted(at["x"], at.options["size"]) if "size" in at.options else _fixed_of(at)
     x, dy = at["x"], at.dys[0]
     if not prod(dy.shape):
@@ -654,23 +695,23 @@ def max_pool(
     dilation: Numbers = (),
     ceil: Bool = False,
 ) -> tuple[Buffer, Buffer]:
-    """``max(x[window])`` of each window, and where it lies in its image.
+    """``max(x[window])`` of each window, and its flat index in its image.
 
     Shapes
-        ``x`` ``[..., *]``; ``window`` has as many sizes, 1 to 3, as an image has dimensions; both
+        ``x`` ``[..., *]``; ``window`` has a size for each of the 1 to 3 image dimensions; both
         results have as many elements along each as there are windows. ``stride`` is by default the
-        window, ``padding`` 0, ``dilation`` 1, each one number or one a dimension. ``ceil``: a last
-        window may reach beyond the padding, if it begins before the image ends.
+        window, ``padding`` 0, ``dilation`` 1; each is an integer, or one a dimension. ``ceil``: a
+        last window may reach beyond the padding, if it begins before the image ends.
     Dtypes
-        ``x`` float32, bfloat16, float16 or float64, and so the values; the indices are int64: of
-        the image as one row.
+        ``x`` float32, bfloat16, float16 or float64, and so the values; the indices are int64, into
+        the flattened image.
     Order
-        Nothing is added. Of equal ones the first is taken, and a NaN before all numbers, of
-        several the last, as PyTorch has it. What lies beyond an image is never taken. A window's
-        result depends on that window alone. :func:`ptxgen.reference.max_pool` returns the same.
+        Nothing is added. The first of equal elements is taken; a NaN before all numbers, of several
+        NaNs the last, as in PyTorch. Padding is never taken. A window's result depends on that
+        window alone. :func:`ptxgen.reference.max_pool` returns the same.
     Errors
-        ShapeError for a window larger than the padded image, a padding over half the window,
-        numbers below 1 and other ranks; DtypeError, OptionError, DeviceError, GradError or
+        ShapeError for a window larger than the padded image, a padding over half the window, sizes
+        below 1 and other ranks; DtypeError, OptionError, DeviceError, GradError or
         CompileError, before anything is launched or written.
     """
     return _pooled(b, x, fixed(x, window, stride, padding, dilation, ceil))
@@ -712,13 +753,13 @@ def avg_pool(
 
 @op(vjp=_max_vjp, results=("values", "indices"))
 def adaptive_max_pool(b: ProgramBuilder, x: Buffer, size: Window) -> tuple[Buffer, Buffer]:
-    """``max(x[window])`` of ``size`` windows, and where it lies in its image.
+    """``max(x[window])`` of ``size`` windows, and its flat index in its image.
 
     Window i of o along a dimension of n begins at ``floor(i n / o)`` and ends before
     ``ceil((i + 1) n / o)``.
 
     Shapes
-        ``x`` ``[..., *]``; ``size`` has as many numbers, 1 to 3, as an image has dimensions; both
+        ``x`` ``[..., *]``; ``size`` has an integer for each of the 1 to 3 image dimensions; both
         results ``[..., *size]``.
     Dtypes
         As of :func:`ptxgen.max_pool`.
@@ -737,13 +778,13 @@ def adaptive_avg_pool(b: ProgramBuilder, x: Buffer, size: Window) -> Buffer:
     :func:`ptxgen.adaptive_max_pool`.
 
     Shapes
-        ``x`` ``[..., *]``; ``size`` has as many numbers, 1 to 3, as an image has dimensions; the
+        ``x`` ``[..., *]``; ``size`` has an integer for each of the 1 to 3 image dimensions; the
         result ``[..., *size]``.
     Dtypes
         As of :func:`ptxgen.avg_pool`.
     Order
-        As of :func:`ptxgen.avg_pool`, of as many elements as the longest window has; what others
-        lack of these is +0.0. :func:`ptxgen.reference.adaptive_avg_pool` returns the same bits.
+        As of :func:`ptxgen.avg_pool`; shorter windows are padded with +0.0 to the length of the
+        longest. :func:`ptxgen.reference.adaptive_avg_pool` returns the same bits.
     Errors
         As of :func:`ptxgen.adaptive_max_pool`: ShapeError, DtypeError, OptionError, DeviceError,
         GradError or CompileError, before anything is launched or written.

@@ -17,12 +17,12 @@ from ptxgen.program.parameters import Out
 
 
 def shared(b: Builder, one: Any, other: Any) -> str:
-    """The dtype that a product brings these operands to."""
+    """Returns the dtype to which a product converts these operands."""
     return joint(b.dtype(one), b.dtype(other)) or b.dtype(one)
 
 
 def _wgrad(b: Builder, x: Any, dy: Any, dtype: str, **of: Any) -> Any:
-    """``linear_wgrad``, rounded once to ``dtype``."""
+    """Computes ``linear_wgrad(x, dy)``, rounded once to ``dtype``."""
     own = shared(b, x, dy)
     return b.cast(
         b.linear_wgrad(x, dy, **of, out_dtype=dtype if dtype == own else b.wide(dy)), dtype
@@ -30,9 +30,9 @@ def _wgrad(b: Builder, x: Any, dy: Any, dtype: str, **of: Any) -> Any:
 
 
 def _linear_vjp(b: Builder, at: Backward) -> Gradients:
-    """dx by ``linear_dgrad``, dW by ``linear_wgrad``; the bias's is the sum of dy's rows, in the
-    order of ``linear_wgrad`` with a column of ones. The activation is differentiated at
-    ``x · W + bias`` in f32, which is computed again.
+    """Gradients of ``linear``: dx by ``linear_dgrad``, dW by ``linear_wgrad``, dbias as the sum of
+    dy's rows (``linear_wgrad`` with a column of ones). The activation is differentiated at
+    ``x · W + bias``, recomputed in f32; relu at the result.
     """
     x, w, bias = (at[n] for n in ("x", "w", "bias"))
     (dy,), found, of = at.dys, {}, at.only("layout", "tier")
@@ -52,7 +52,7 @@ def _linear_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def bias_gradient(b: Builder, dy: Any, dtype: str) -> Any:
-    """The sum of dy's rows, one chain on FMA units, rounded to ``dtype``."""
+    """Sums dy's rows to ``dtype``, as ``linear_wgrad`` of a column of ones on FMA units."""
     ones = b.filled((*dy.shape[:-1], 1), b.dtype(dy), 1.0, dy)
     own = dtype if dtype == b.dtype(dy) else b.wide(dy)
     found = b.linear_wgrad(ones, dy, layout="kn", tier="simt", out_dtype=own)
@@ -76,8 +76,8 @@ def linear(
     """``y = activation(x · W + bias)``, strictly batch-invariant.
 
     ``layout`` says how ``w`` is stored: ``"kn"`` is ``[K, N]``, ``"nk"`` is ``[N, K]``, as in
-    ``torch.nn.Linear.weight``. State it: a square ``w`` fits both, with other numbers. Leaving it
-    out is deprecated; this version then takes ``"kn"`` with a FutureWarning, the next refuses.
+    ``torch.nn.Linear.weight``. State it: a square ``w`` fits both, with different results. Leaving
+    it out is deprecated; this version then takes ``"kn"`` with a FutureWarning, the next refuses.
     :func:`ptxgen.torch.linear` takes ``"nk"`` by default, as PyTorch does.
 
     Shapes
@@ -88,8 +88,8 @@ def linear(
         float32, bfloat16, float16 or float64, the same for x and w. ``bias`` has theirs, and so
         does the result. Where these have 16 bits, ``bias`` may be float32, and so may the result,
         if ``out`` or ``out_dtype`` say so. Where one of x and w is float32 and the other has 16
-        bits, the product is that of float32, to which the other (and a bias of 16 bits) is brought,
-        exactly, in a step of its own.
+        bits, a step of its own converts the other (and a 16-bit bias) to float32, exactly, and the
+        product is that of float32.
     Tiers
         ``"simt"``: FMA units, contract ``fma/3`` (``fma64/2`` of float64); all dtypes. ``"tc"``:
         tensor cores, contract ``tc16/3``; 16-bit dtypes. ``"auto"``: tc for 16 bits, else simt.
@@ -100,19 +100,19 @@ def linear(
         ``fma/3``: for each output ``acc = fma(x[k], w[k], acc)`` in f32 from +0.0, k ascending, in
         chunks whose length depends on K only (:data:`ptxgen.numerics.contract.FMA_CHUNKS`), chunks
         added ascending. ``tc16/3``: ``acc = dot16(x[k:k+16], w[k:k+16], acc)``, k ascending, in
-        chunks likewise (:data:`ptxgen.numerics.contract.TC16_CHUNKS`); its bits depend on the GPU's
+        chunks as well (:data:`ptxgen.numerics.contract.TC16_CHUNKS`); its bits depend on the GPU's
         architecture (:data:`ptxgen.numerics.contract.TENSOR_CORES`). Both:
         then ``+ bias``, one rounding in f32; then the activation, a fixed sequence of f32 steps
         (relu is exact; docs/reference/contracts.md has the largest errors of the others); then one
         rounding to the result's dtype. An element of the result depends on its row of x, its column
-        of W (and of bias) and K, and on nothing else: not on other rows or columns, nor their
-        numbers. :func:`ptxgen.reference.linear` returns the same bits.
+        of W (and of bias) and K, and on nothing else: not on other rows or columns, nor on how many
+        there are. :func:`ptxgen.reference.linear` returns the same bits.
     Options
         ``activation``: None, ``"relu"``, ``"gelu"`` (erf), ``"gelu_tanh"`` or ``"silu"``; none in
         float64. ``out``: where to write (it is returned then); rows of stride 1, sharing no memory
         with the arguments. ``stream``: a handle, a torch or CuPy stream, or an object with
-        ``__cuda_stream__``; default: the current stream of the arguments' framework. Nothing
-        waits, except that NumPy arrays are computed on the default device
+        ``__cuda_stream__``; default: the current stream of the arguments' framework. A call
+        does not wait for the GPU; NumPy arrays alone are computed on the default device
         (:class:`ptxgen.use_device`) and copied back. ``kernel``: forces the route of this name
         (tests, debugging): refused unless its ``requires`` admits the problem. The bits stay the
         same.
@@ -176,7 +176,7 @@ def linear_dgrad(
         ``[..., K]``. N = 0 gives zeros.
     Dtypes
         float32, bfloat16, float16 or float64, the same for both, and so the result; float32 from
-        16 bits, if ``out`` or ``out_dtype`` say so. float32 beside 16 bits is served as by
+        16 bits, if ``out`` or ``out_dtype`` say so. float32 with 16 bits is served as by
         :func:`ptxgen.linear`.
     Order
         The contracts of :func:`ptxgen.linear`, summed over n ascending, in chunks whose length
@@ -231,23 +231,22 @@ def linear_wgrad(
         batch gives zeros.
     Dtypes
         float32, bfloat16, float16 or float64, the same for both. The result is float32 (float64 of
-        float64) unless ``out`` or ``out_dtype`` give the operands' dtype (one rounding, after
-        everything). float32 beside 16 bits is served as by :func:`ptxgen.linear`.
+        float64) unless ``out`` or ``out_dtype`` give the operands' dtype (one rounding, at the
+        end). float32 with 16 bits is served as by :func:`ptxgen.linear`.
     Order
         The contracts of :func:`ptxgen.linear`, summed over m ascending, in chunks whose length
-        depends on M only, so that columns of x or dy have the same bits alone; with ``accumulate``
-        then ``+ out`` in f32 (so an old -0.0 plus nothing becomes +0.0).
+        depends on M only, so that the bits of a column depend on no other column; with
+        ``accumulate`` then ``+ out`` in f32 (so an old -0.0 plus an empty sum becomes +0.0).
         :func:`ptxgen.reference.linear_wgrad` returns the same bits (``out_old=``).
     Options
         ``accumulate`` adds to ``out``, which must be given then.
 
-        ``chain``: the sum over m is one chain, never cut; with ``accumulate`` it begins with what
-        ``out`` holds instead of +0.0, and nothing is added at its end. So, with an ``out`` of
-        float32 (float64 of float64), the bits do not depend on how a batch is cut into calls: one
-        over its first a rows, then one with ``accumulate`` over the others, give those of one call
-        over all. In the contract ``tc16`` (:func:`ptxgen.linear`) a is to be a multiple of 16,
-        otherwise anything. An ``out`` of 16 bits is rounded to at the end of each call, with which
-        the next one begins.
+        ``chain``: the sum over m is one chain, never split into chunks; with ``accumulate`` it
+        begins with ``out`` instead of +0.0, and nothing is added at its end. So, with a float32
+        ``out`` (float64 of float64), the bits do not depend on how a batch is split into calls: a
+        call over the first a rows, then one with ``accumulate`` over the others, return the bits of
+        one call over all. In the contract ``tc16`` (:func:`ptxgen.linear`) a must be a multiple of
+        16. A 16-bit ``out`` is rounded at the end of each call, and the next begins with that.
     Errors
         Those of :func:`ptxgen.linear`. With ``chain`` x and dy are read in rows of stride 1, and
         transposed views are refused. Everything else is as there.
@@ -279,11 +278,11 @@ def linear_wgrad(
 
 
 def _matmul_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients are products. That by an operand that was broadcast is a sum of products in f32,
-    rounded once: ``linear_wgrad`` for a matrix b, else a sum over the batch.
+    """Gradients of ``matmul``, as products. The gradient of a broadcast operand is a sum of
+    products in f32, rounded once: ``linear_wgrad`` for a matrix b, else a sum over the batch.
     """
-    tier, turned = at.options["tier"], {n: at.options[f"transpose_{n}"] for n in ("a", "b")}
-    left, right = (b.transpose(at[n]) if turned[n] else at[n] for n in ("a", "b"))
+    tier, transposed = at.options["tier"], {n: at.options[f"transpose_{n}"] for n in ("a", "b")}
+    left, right = (b.transpose(at[n]) if transposed[n] else at[n] for n in ("a", "b"))
     g, found = b.packed(b.cast(at.dys[0], shared(b, left, right))), {}
 
     def gradient(one: Any, other: Any, of: Any) -> Any:
@@ -294,18 +293,20 @@ def _matmul_vjp(b: Builder, at: Backward) -> Gradients:
 
     if "a" in at.needs:
         found["a"] = gradient(g, b.transpose(right), left)
-    if "b" in at.needs and len(right.shape) == 2 < len(left.shape):  # all rows meet one matrix
+    if "b" in at.needs and len(right.shape) == 2 < len(
+        left.shape
+    ):  # all rows of a share one matrix
         found["b"] = _wgrad(b, left, g, b.dtype(right), layout="kn", tier=tier)
     elif "b" in at.needs:
         found["b"] = gradient(b.transpose(left), g, right)
-    return {n: b.transpose(d) if turned[n] else d for n, d in found.items()}
+    return {n: b.transpose(d) if transposed[n] else d for n, d in found.items()}
 
 
 _LAYOUTS = {(False, False): "nn", (False, True): "nt", (True, False): "tn", (True, True): "tt"}
-_TURNED = {how: {"transpose_a": a, "transpose_b": b} for (a, b), how in _LAYOUTS.items()}
+_OPTIONS = {name: {"transpose_a": a, "transpose_b": b} for (a, b), name in _LAYOUTS.items()}
 
 
-@op(forms=MATMUL, vjp=_matmul_vjp, layouts=_TURNED)
+@op(forms=MATMUL, vjp=_matmul_vjp, layouts=_OPTIONS)
 def matmul(
     to: ProgramBuilder,
     a: Buffer,
@@ -318,7 +319,7 @@ def matmul(
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``op(a) · op(b)`` of matrices, ``op`` being a transposition where asked for.
+    """``op(a) · op(b)`` of matrices; op transposes with ``transpose_a`` or ``transpose_b``.
 
     Shapes
         ``a`` ``[..., M, K]`` (``[..., K, M]`` with ``transpose_a``); ``b`` ``[..., K, N]``
@@ -326,19 +327,19 @@ def matmul(
         broadcast as NumPy's do. K = 0 gives zeros.
     Dtypes
         float32, bfloat16, float16 or float64, the same for both, and so the result; float32 from
-        16 bits, if ``out`` or ``out_dtype`` say so. float32 beside 16 bits is served as by
+        16 bits, if ``out`` or ``out_dtype`` say so. float32 with 16 bits is served as by
         :func:`ptxgen.linear`.
     Order
-        That of :func:`ptxgen.linear`: ``matmul(a, b)`` and ``linear(a, b)`` are one contract. Each
-        product of a batch has the bits that it has alone, and so has each slice of its rows and
+        That of :func:`ptxgen.linear`: ``matmul(a, b)`` and ``linear(a, b)`` have one contract. Each
+        product of a batch has the bits of that product alone, and so has each slice of its rows and
         columns.
         :func:`ptxgen.reference.matmul` returns the same bits.
     Storage
-        Matrices may be any strides apart, also none, and nothing is copied. A launch walks over
-        two dimensions of up to 65535 matrices each: enough where the leading dimensions of a, b
-        and out lie along one stride each, or two (the heads of a transposed ``[B, S, H, D]``).
-        There is a launch for each place along further ones, the shortest.
-        Passing ``a.T`` and asking for ``transpose_a`` are the same thing, at the same cost.
+        Leading dimensions may have any strides, also 0, and nothing is copied. A launch iterates
+        over two batch dimensions of up to 65535 matrices each, after evenly spaced ones are merged:
+        enough for the heads of a transposed ``[B, S, H, D]``. If more dimensions remain, there is a
+        launch for each index along the shortest.
+        ``a.T`` and ``transpose_a`` are equivalent, at the same cost.
     Errors
         Those of :func:`ptxgen.linear`; the other arguments are as there.
     Source

@@ -1,4 +1,4 @@
-"""``profile``: what the kernels of a route do, counted on the CPU device."""
+"""``profile``: counts the work and the memory accesses of a route's kernels on the CPU device."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _LINE_INFO = "--generate-line-info"
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Counts of what one call of a route does, as :func:`profile` returns them.
+    """Counts of one call of a route, as :func:`profile` returns them.
 
-    ``op``, ``layout``, ``m``, ``n``, ``k``: the product ``C[m, n] = A[m, k] . B[k, n]``, its
-    storage, and the operation whose plan cuts its reduction. ``minimum_bytes``: operands and
-    result, each once.
+    ``m``, ``n``, ``k``, ``layout``: sizes and storage of the product
+    ``C[m, n] = A[m, k] . B[k, n]``. ``op``: the operation whose plan splits the reduction.
+    ``minimum_bytes``: bytes of the operands and the result.
     """
 
     kernel: str
@@ -54,33 +54,35 @@ class Profile:
 
     @property
     def requested_bytes(self) -> int:
-        """Bytes of global memory that the lanes asked for."""
+        """Bytes of global memory that the lanes load and store."""
         return sum(k.global_memory.loaded + k.global_memory.stored for k in self.kernels)
 
     @property
     def moved_bytes(self) -> int:
-        """Bytes of the sectors that were moved, by L2 to the SMs or back."""
+        """Bytes of the sectors moved between L2 and the SMs, both ways."""
         return sum(kernel.global_memory.moved for kernel in self.kernels)
 
     @property
     def intensity(self) -> float:
-        """Floating-point operations per byte that was moved."""
+        """Floating-point operations per byte moved (``flop / moved_bytes``)."""
         return self.flop / self.moved_bytes
 
     @property
     def best_intensity(self) -> float:
-        """Floating-point operations per byte, if each operand and the result were moved once."""
+        """Floating-point operations per byte, if operands and result were each moved once."""
         return self.flop / self.minimum_bytes
 
     def json(self) -> dict[str, Any]:
-        """The profile as integers, strings, lists and dicts; keys are stable."""
+        """Returns the profile as integers, strings, lists and dicts; keys are stable."""
         facts = "kernel", "op", "layout", "m", "n", "k", "flop"
         sums = "minimum_bytes", "requested_bytes", "moved_bytes"
         found = {name: getattr(self, name) for name in (*facts, *sums)}
         return {**found, "kernels": [kernel.json() for kernel in self.kernels]}
 
     def table(self, sites: int = 10) -> str:
-        """The profile as text; ``sites``: most access sites above the ideal, listed per kernel."""
+        """Returns the profile as text. ``sites``: how many accesses with more than the ideal number
+        of sectors are listed for each kernel.
+        """
         return "\n".join(self._lines(sites))
 
     def _lines(self, sites: int) -> Iterator[str]:
@@ -107,13 +109,13 @@ def profile(
     activation: str | None = None,
     lines: bool = False,
 ) -> Profile:
-    """Runs the route that is named ``kernel`` on the CPU device and counts what it does.
+    """Runs the route named ``kernel`` on the CPU device, and counts its work and accesses.
 
-    ``m``, ``n``, ``k`` are those of the product ``C[m, n] = A[m, k] . B[k, n]`` that the kernel
-    computes, its operands packed and stored as its layout says. ``op``: the operation whose plan
-    cuts the reduction; default: the first whose routes have the kernel. ``bias``,
-    ``activation``: the epilogue. ``lines``: compile with line information, so that accesses
-    name the line of CUDA that they come from.
+    ``m``, ``n``, ``k``: sizes of the product ``C[m, n] = A[m, k] . B[k, n]``; operands are
+    contiguous, stored as the kernel's layout says. ``op``: the operation whose plan splits the
+    reduction; default: the first whose routes include the kernel. ``bias``, ``activation``: the
+    epilogue. ``lines``: whether to compile with line information, so that each access names its
+    line of CUDA source.
 
     Counts do not depend on the operands' values, nor on the machine.
     :mod:`ptxgen.interp.run.profile` says what is counted, and by which models.
@@ -186,13 +188,15 @@ def _filled(device: Any, nbytes: int) -> int:
 
 
 def _align(nbytes: int) -> int:
-    """The alignment, up to 16 bytes, of rows of ``nbytes`` bytes."""
+    """Returns the alignment, up to 16 bytes, of rows of ``nbytes`` bytes."""
     low = nbytes | 16
     return low & -low
 
 
 def _route(kernel: str, op: str | None) -> tuple[Route, str, Key, str]:
-    """The route that is named ``kernel``, an operation, its table, and the dtype."""
+    """Returns the route named ``kernel``, its operation (``op``, or the first), table key and
+    dtype.
+    """
     import difflib
 
     from ptxgen.tiles import SPECS, TABLES

@@ -1,7 +1,7 @@
 """Products with quantized weights: ``quantized_linear`` and ``quantized_linear_dgrad``.
 
-They are read as the dense products whose bits they have; the dense weight is ``[N, K]``, in the
-dtype of the other operand.
+Each has the plan and the bits of a dense product, whose weight is ``[N, K]``, in the dtype of the
+other operand.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ptxgen.spec.quantized import PIECE
 from ptxgen.tiles import TABLES
 
 LAYOUT = "nk"
-"""Layout of the dense product's weight."""
+"""Layout of the weight of the dense product that has the same bits."""
 ALIGNMENTS = {"data": 16}
-"""Bytes to which a weight's arrays are aligned; those left out are aligned to an element."""
+"""Required alignment of a weight's arrays, bytes; that of others is an element's size."""
 Accumulate = Annotated[str, ACCUMULATE]
 Format = Annotated[str, FormatName()]
 
@@ -54,7 +54,9 @@ def _lowered(
     activation: str | None,
     kernel: str | None,
 ) -> Buffer:
-    """Records the product of a call; ``like``: the signature of the dense product."""
+    """Records the launch of a quantized product, and returns its result. ``like``: the signature of
+    the dense product with the same bits.
+    """
     row, first = FORMATS[format], signature.arguments[0]
     given = {name: x for name, x in operands.items() if x is not None}
     row.check_arrays(given)
@@ -100,9 +102,9 @@ def _lowered(
 
 
 def _quantized(found: Problem, key: Key, row: WeightFormat, size: int) -> Problem:
-    """The problem of a table, whose weight is dequantized into what ``found`` reads, of ``size``
-    bytes. Raises ShapeError where that is too many for scratch memory, and no kernel reads it as it
-    is stored.
+    """Returns the problem of table ``key`` that computes the dense product ``found`` with a weight
+    of format ``row``. Raises ShapeError if the dequantized weight, ``size`` bytes, exceeds scratch
+    memory, and no kernel reads the codes.
     """
     dtype = Quantized(str(found.dtype), row)
     made = replace(
@@ -125,7 +127,8 @@ def _quantized(found: Problem, key: Key, row: WeightFormat, size: int) -> Proble
 
 
 def _table(row: WeightFormat, dtype: str, asked: str, storage: str) -> Key:
-    """The key of the table that ``accumulate`` asks for. Raises OptionError for one without kernels
+    """Returns the key of the route table of products with a weight of format ``row`` and operands
+    of ``dtype``; ``asked``: the option ``accumulate``. Raises OptionError if that has no kernels
     for the format.
     """
     keys = {}
@@ -142,7 +145,7 @@ def _table(row: WeightFormat, dtype: str, asked: str, storage: str) -> Key:
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients by x and the bias; the weight is frozen."""
+    """Gradients of ``quantized_linear`` by x and the bias; the weight is frozen."""
     dy, found = frozen_vjp(b, at)
     if "bias" in at.needs:
         found["bias"] = bias_gradient(b, dy, b.dtype(at["bias"]))
@@ -150,7 +153,9 @@ def _vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def frozen_vjp(b: Builder, at: Backward) -> tuple[Any, Gradients]:
-    """The gradient by the activation's argument, and that by x if it is needed."""
+    """Returns the gradient by the argument of ``quantized_linear``'s activation, and a dict with
+    the gradient by x if that is needed.
+    """
     given = [at[n] for n in ("x", "data", "scales", "offsets", "bias")]
     how = at.only("format", "accumulate")
     dy = through_activation(b, at, partial(b.quantized_linear, *given, **how))
@@ -159,7 +164,7 @@ def frozen_vjp(b: Builder, at: Backward) -> tuple[Any, Gradients]:
 
 
 def _stored(options: Mapping[str, Any]) -> Mapping[str, str]:
-    """Dtypes of a weight's arrays."""
+    """Returns the dtypes of a weight's arrays, by name, for the option ``format``."""
     return FORMATS[options["format"]].dtypes
 
 
@@ -179,7 +184,7 @@ def quantized_linear(
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """:func:`ptxgen.quantized.linear` of a weight's arrays."""
+    """Computes :func:`ptxgen.quantized.linear` from the weight's arrays."""
     of = {"x": x, "data": data, "scales": scales, "offsets": offsets, "bias": bias}
     how = format, out, out_dtype, accumulate, activation, kernel
     return _lowered(b, LINEAR, dense.LINEAR, of, *how)
@@ -205,7 +210,7 @@ def quantized_linear_dgrad(
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """:func:`ptxgen.quantized.linear_dgrad` of a weight's arrays."""
+    """Computes :func:`ptxgen.quantized.linear_dgrad` from the weight's arrays."""
     of = {"dy": dy, "data": data, "scales": scales, "offsets": offsets}
     return _lowered(b, DGRAD, dense.DGRAD, of, format, out, out_dtype, accumulate, None, kernel)
 
@@ -223,27 +228,27 @@ def linear(
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:
-    """``y = activation(x · Wᵀ + bias)`` of a quantized W ``[N, K]``, strictly batch-invariant.
+    """``y = activation(x · Wᵀ + bias)`` for a quantized W ``[N, K]``, strictly batch-invariant.
 
     Shapes
-        ``x`` ``[..., K]``; ``q`` a :class:`ptxgen.quantized.QuantizedWeight` of N rows of K
-        numbers; ``bias`` ``[N]``; the result ``[..., N]``.
+        ``x`` ``[..., K]``; ``q`` a :class:`ptxgen.quantized.QuantizedWeight` ``[N, K]``;
+        ``bias`` ``[N]``; the result ``[..., N]``.
     Dtypes
         ``x`` float32, bfloat16 or float16; ``bias`` and the result as in :func:`ptxgen.linear`.
     Accumulation
         ``"tc"``: tensor cores, contract ``tc16/3``, for bfloat16 and float16. ``"simt"``: FMA
         units, contract ``fma/3``, for float32. ``"f64"``: sums in f64, rounded once, contract
-        ``wide/1``, for float32 and formats of 4-bit codebooks. ``"auto"``: the first for x's dtype.
+        ``wide/1``, for float32 and formats of 4-bit codebooks. ``"auto"``: tc, or simt for float32.
     Order
         The bits are those of :func:`ptxgen.linear` on ``ptxgen.quantized.dequantize(q, x.dtype)``
         with ``layout="nk"``, whatever the route, unless sums are in f64.
         :func:`ptxgen.reference.quantized_linear` returns the same.
     Storage
-        Rows of x may be strided, of stride 1 along the last dimension. Where no kernel reads the
-        weight as it is stored (formats but those of 4-bit codebooks, rows off 16 bytes, or many in
-        float32), it is dequantized into scratch memory of the stream, and may have 1 GiB then.
+        Rows of x may have any pitch, and stride 1 along the last dimension. Where no kernel reads
+        the codes (formats other than 4-bit codebooks, rows off 16 bytes, or many rows in float32),
+        the weight is dequantized into scratch memory of the stream, at most 1 GiB.
     Errors
-        Those of :func:`ptxgen.linear`, whose other arguments these are.
+        Those of :func:`ptxgen.linear`; so are the other arguments.
     Source
         ``ptxgen/ops/quantized.py``, ``ptxgen/tiles/quantized.py``.
 
@@ -267,7 +272,7 @@ def linear_dgrad(
     stream: Any = None,
     kernel: str | None = None,
 ) -> Any:
-    """``dx = dy · W`` of a quantized weight W ``[N, K]``, strictly batch-invariant.
+    """``dx = dy · W`` for a quantized weight W ``[N, K]``, strictly batch-invariant.
 
     Shapes
         ``dy`` ``[..., N]``; ``q`` as in :func:`ptxgen.quantized.linear`; the result ``[..., K]``.

@@ -1,6 +1,6 @@
-"""Quantized weights as arrays of NumPy and PyTorch: quantized, dequantized.
+"""Quantizes and dequantizes weights, as arrays of NumPy and PyTorch.
 
-All arithmetic is exact or that of :mod:`ptxgen.numerics.weight_format`: both frameworks have the
+All arithmetic is exact, or that of :mod:`ptxgen.numerics.weight_format`: both frameworks return the
 same bits.
 """
 
@@ -23,18 +23,18 @@ from ptxgen.numerics.weight_format import WeightFormat
 from ptxgen.runtime.arrays import ArrayView, framework_of, view
 
 DTYPES = ("float32", "bfloat16", "float16")
-"""Dtypes that weights are made from, and into."""
+"""Dtypes that weights are quantized from, and dequantized to."""
 _LAYOUT = Choice("nk", "kn")
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class QuantizedWeight:
-    """A weight of ``n`` rows of ``k`` numbers, as :mod:`ptxgen.numerics.weight_format` stores them.
+    """A quantized weight ``[n, k]``, stored as :mod:`ptxgen.numerics.weight_format` defines.
 
     Shapes
         ``shape`` ``(N, K)``, K a multiple of the format's block. ``data`` has ``N · K · bits / 8``
-        bytes, ``scales`` and ``offsets`` ``N · K / block`` numbers; each flat or a row of it for
-        each of N, contiguous.
+        bytes, ``scales`` and ``offsets`` ``N · K / block`` elements; each is contiguous, flat or
+        ``[N, -1]``.
     Dtypes
         ``data`` uint8, the others as the format says; arrays of NumPy or PyTorch. ``format``: a
         name of :data:`ptxgen.quantized.FORMATS`, or a format.
@@ -82,7 +82,7 @@ class QuantizedWeight:
 
     @cached_property
     def operands(self) -> tuple[Any, Any, Any]:
-        """Data, scales, and offsets or None, a row for each of N: as operations take them."""
+        """Data, scales, and offsets or None, each reshaped to ``[N, -1]`` for operations."""
         sizes = self.format.sizes(self.k)
         rows = [getattr(self, name).reshape(self.n, size) for name, size in sizes.items()]
         return rows[0], rows[1], rows[2] if len(rows) > 2 else None
@@ -98,7 +98,9 @@ def _sizes(shape: Any) -> tuple[int, int]:
 def whole_blocks(
     format: WeightFormat, name: str, k: int, shape: Sequence[int] | None = None
 ) -> None:
-    """Raises ShapeError, naming an argument of ``shape``, unless K = ``k`` is whole blocks."""
+    """Raises ShapeError unless K = ``k`` is a multiple of the format's block. ``name``, ``shape``:
+    those of the argument, for the message.
+    """
     if k < format.block or k % format.block:
         said = f"is {k}" if shape is None else f"has shape {list(shape)}, so K = {k}"
         takes = f"takes a multiple of {format.block}: so many share a scale in {format.name}"
@@ -106,7 +108,7 @@ def whole_blocks(
 
 
 def checked(q: Any) -> QuantizedWeight:
-    """``q``, a weight. Raises DtypeError for anything else."""
+    """Returns ``q`` if it is a :class:`QuantizedWeight`; raises DtypeError for anything else."""
     if not isinstance(q, QuantizedWeight):
         raise DtypeError(
             f"q is a {type(q).__name__}; takes a ptxgen.quantized.QuantizedWeight, as quantize and "
@@ -116,7 +118,7 @@ def checked(q: Any) -> QuantizedWeight:
 
 
 def quantize(w: Any, format: str | WeightFormat, layout: str = "nk") -> QuantizedWeight:
-    """``scale = max(|block|) / max(values)``, and of each number the nearest ``scale · value``.
+    """Quantizes to the nearest ``scale · value``, with ``scale = max(|block|) / max(values)``.
 
     Shapes
         ``w`` ``[N, K]`` (``layout="nk"``) or ``[K, N]`` (``"kn"``), K a multiple of the format's
@@ -126,9 +128,9 @@ def quantize(w: Any, format: str | WeightFormat, layout: str = "nk") -> Quantize
         ``format``: one that has the rule ``quantize="absmax"``.
     Order
         No sums. A scale is rounded once to f32, then once to its dtype, where it may be 0.
-        Distances to ``scale · value`` are compared in f64, exactly for values of few bits; of two
-        that are equally near the lower is taken. A scale of 0 has the code of 0 everywhere. NaN and
-        Inf make their block's scale NaN or Inf.
+        Distances to ``scale · value`` are compared in f64, exactly for values of few bits; ties
+        take the lower value. In a block of scale 0 every code is that of 0. NaN and Inf make their
+        block's scale NaN or Inf.
     Errors
         ShapeError, DtypeError and OptionError.
     Source
@@ -175,7 +177,7 @@ def quantize(w: Any, format: str | WeightFormat, layout: str = "nk") -> Quantize
 
 
 def dequantize(q: QuantizedWeight, dtype: Any = "float32", layout: str = "nk") -> Any:
-    """The weight that ``q`` stands for: its format's ``decoding`` of codes, scales and offsets.
+    """Dequantizes ``q``: applies the format's ``decoding`` to its codes, scales and offsets.
 
     Shapes
         The result ``[N, K]``, or with ``layout="kn"`` a view of it as ``[K, N]``.
@@ -202,8 +204,8 @@ def dequantize(q: QuantizedWeight, dtype: Any = "float32", layout: str = "nk") -
 def zeros(
     format: WeightFormat, shape: tuple[int, int], on: Mapping[str, Any]
 ) -> tuple[Any, Any, Any | None]:
-    """Data, scales and offsets, PyTorch tensors, of a weight of scales and offsets 0, which stands
-    for zeros. ``on``: arguments of the tensors' constructors.
+    """Returns data, scales and offsets (PyTorch tensors) of a weight of zeros, whose scales and
+    offsets are 0. ``on``: keyword arguments of the tensors' constructors, such as ``device``.
     """
     torch, (n, k) = sys.modules["torch"], shape
     sizes = format.sizes(k)
@@ -216,7 +218,7 @@ def zeros(
 
 # -- codes in bytes ---------------------------------------------------------------------------
 def _packed(row: WeightFormat, codes: Any) -> Any:
-    """The bytes of codes, of which eight follow one another: the first in the lowest bits."""
+    """Packs codes into bytes: eight codes to ``bits`` bytes, the first in the lowest bits."""
     eight, found = codes.reshape(-1, 8), []
     for byte in range(row.bits):
         low = 8 * byte
@@ -230,7 +232,7 @@ def _packed(row: WeightFormat, codes: Any) -> Any:
 
 
 def _unpacked(row: WeightFormat, data: Any) -> Any:
-    """The codes in bytes."""
+    """Unpacks the codes from bytes that :func:`_packed` makes."""
     eight, found = _as(data.reshape(-1, row.bits), "int32"), []
     for i in range(8):
         low = row.bits * i
@@ -243,7 +245,7 @@ def _unpacked(row: WeightFormat, data: Any) -> Any:
 
 
 def _table(values: Any, like: Any, dtype: str) -> Any:
-    """``values`` as an array beside ``like``."""
+    """Returns ``values`` as an array of the framework, and on the device, of ``like``."""
     if framework_of(like) == "torch":
         torch = sys.modules["torch"]
         return torch.tensor(values, dtype=getattr(torch, dtype), device=like.device)
@@ -253,13 +255,13 @@ def _table(values: Any, like: Any, dtype: str) -> Any:
 
 
 def _quiet() -> Any:
-    """A context in which NumPy, if it is there, does not warn about Inf and NaN."""
+    """Returns a context in which NumPy, if imported, does not warn about Inf and NaN."""
     numpy = sys.modules.get("numpy")
     return nullcontext() if numpy is None else numpy.errstate(all="ignore")
 
 
 def _seen(name: str, array: Any, dtypes: tuple[str, ...]) -> ArrayView:
-    """A view of an array of NumPy or PyTorch. Raises DtypeError for another, or another dtype."""
+    """Returns a view of an array; DtypeError unless of NumPy or PyTorch, and of these dtypes."""
     if (framework := framework_of(array)) not in ("numpy", "torch"):
         kind = type(array).__name__
         raise DtypeError(f"{name} is a {kind} ({framework}); takes an array of NumPy or PyTorch")
@@ -270,7 +272,7 @@ def _seen(name: str, array: Any, dtypes: tuple[str, ...]) -> ArrayView:
 
 
 def _as(array: Any, dtype: str) -> Any:
-    """``array`` in a dtype, each number rounded once to nearest."""
+    """Converts ``array`` to a dtype; each element is rounded once, to nearest."""
     if framework_of(array) == "torch":
         return array.to(getattr(sys.modules["torch"], dtype))
     import numpy

@@ -25,7 +25,7 @@ Scalars = list[tuple[str, int]]
 
 
 def _steps(name: str, x: Buffer | None, *along: str) -> Scalars:
-    """Strides of ``x`` (elements) as scalars; 0 along dimensions of size 1, and for None."""
+    """Returns the strides of ``x`` as scalars ``NAME_ALONG``, in elements; 0 for size 1 or None."""
     along = along or ("batch", "token", "channel")
     if x is None:
         return [(f"{name}_{each}".upper(), 0) for each in along]
@@ -35,12 +35,12 @@ def _steps(name: str, x: Buffer | None, *along: str) -> Scalars:
 
 
 def _rows(b: ProgramBuilder, x: Buffer) -> Buffer:
-    """``x``, a copy unless its last dimension has stride 1."""
+    """Returns ``x`` if its last dimension has stride 1, else a contiguous copy."""
     return x if x.strides[-1] == 1 or x.shape[-1] == 1 or not x.size else b.copied(x)
 
 
 def _check(what: str, first: str, arrays: dict[str, Buffer | None], wide: tuple[str, ...]) -> None:
-    """Raises DtypeError unless arrays have the dtype of the first, those of ``wide`` float32."""
+    """Raises DtypeError unless arrays have the dtype of ``first``, those in ``wide`` float32."""
     lead = arrays[first]
     assert lead is not None
     check_dtype(first, lead.dtype, numerics.DTYPES)
@@ -63,7 +63,7 @@ _WIDE = ("A", "D", "delta_bias", "state")
 
 
 def _sizes(arrays: dict[str, Buffer | None]) -> tuple[dict[str, int], tuple[Any, ...]]:
-    """B, L, D and N, and the shapes of the results."""
+    """Returns the sizes B, L, D and N of a call, and the shapes of its results."""
     _check("selective_scan", "x", arrays, _WIDE)
     found = SELECTIVE.infer({n: v.shape for n, v in arrays.items() if v is not None})
     states = found.sizes["N"]
@@ -81,7 +81,9 @@ def _launch(
     more: dict[str, Buffer | None],
     kernel: str | None,
 ) -> None:
-    """One launch, forward or backward (``part``): of a call's ``arrays``, and ``more``."""
+    """Records a launch of the route table ``part``, "selective_scan" or "selective_scan_grad".
+    ``arrays``: the call's arguments by name; ``more``: results, and what gradients read besides.
+    """
     x, y = arrays["x"], more.get("y")
     assert x is not None
     given = {n: v if v is None else b.packed(v) for n, v in arrays.items() if n in _WIDE}
@@ -100,8 +102,8 @@ def _launch(
     what = f"{part} B={sizes['B']} L={sizes['L']} D={sizes['D']} N={sizes['N']}"
     _within(SPACE, values, what)
     bind = {n.lower(): v for n, v in (given | more).items() if v is not None}
-    told = (*scalars, ("FLAGS", flags))
-    problem = Problem((part,), DTYPES[x.dtype], tuple(values.items()), told, what)
+    scalars.append(("FLAGS", flags))
+    problem = Problem((part,), DTYPES[x.dtype], tuple(values.items()), tuple(scalars), what)
     b.launch(lambda: problem, bind, kernel)
 
 
@@ -138,8 +140,8 @@ def selective_scan_kept(
     softplus: Bool = False,
     gated: Bool = False,
 ) -> Any:
-    """Computes what gradients need: with ``gated`` the results before the gate, float32, and then
-    the states [B, tiles, D, N] before each tile of tokens.
+    """Recomputes the states [B, tiles, D, N] before each tile of tokens, for the gradients; with
+    ``gated`` also returns, first, the results before the gate, float32.
     """
     arrays = _named(x, delta, A, B, C, D, delta_bias, state)
     sizes, shapes = _sizes(arrays)
@@ -173,9 +175,11 @@ def selective_scan_backward(
     softplus: Bool = False,
     kernel: Kernel = None,
 ) -> Any:
-    """Step 5 to 8 of the contract: dx, and in float32 the gradient by the steps d, dA of each
-    sequence [B, D, N], dB and dC of each block of channels [blocks, B, L, N], and that by the first
-    state. ``dy`` is float32.
+    """Computes gradients of ``selective_scan`` by steps 5 to 8 of its contract. ``dy``: gradient by
+    the results before the gate, float32; ``kept``: states from :func:`selective_scan_kept`;
+    ``dlast``: gradient by the last state. Returns dx and, in float32, the gradient by the step
+    sizes, dA of each sequence [B, D, N], dB and dC of each block of channels [blocks, B, L, N], and
+    the gradient by the first state.
     """
     arrays = _named(x, delta, A, B, C, D, delta_bias, None)
     sizes, shapes = _sizes(arrays)
@@ -204,7 +208,9 @@ def _silu_slope(z: Any) -> Any:
 
 
 def _of_nothing(b: Builder, at: Backward) -> Gradients:
-    """The gradients of a call without tokens, whose last state is its first one."""
+    """Returns the gradients of a call without tokens: zeros, but by the first state the gradient by
+    the last state, which equals it.
+    """
     found = {n: b.filled(at[n].shape, b.dtype(at[n]), 0, at.dys[0]) for n in at.needs}
     if at.options["return_state"] and "state" in at.needs:
         found["state"] = at.dys[1]
@@ -212,7 +218,7 @@ def _of_nothing(b: Builder, at: Backward) -> Gradients:
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """The states are computed again, as many as a kernel needs; y as well, if it was gated."""
+    """Gradients of ``selective_scan``; states (and with z the ungated result) are recomputed."""
     names = ("x", "delta", "A", "B", "C", "D", "delta_bias")
     given, found = [at[n] for n in names], {}
     dy, how = b.cast(at.dys[0], "float32"), at.only("softplus")
@@ -265,12 +271,12 @@ def selective_scan(
     kernel: Kernel = None,
 ) -> Any:
     """``h[t] = exp(delta[t] A) h[t-1] + delta[t] B[t] x[t]``, ``y[t] = C[t] · h[t] + D x[t]``: the
-    selective scan of Mamba, of each channel by itself.
+    selective scan of Mamba, for each channel.
 
-    ``delta_bias`` is added to delta; ``softplus``: delta becomes ``softplus`` of that. ``z``: y is
+    ``delta_bias`` is added to delta; ``softplus``: softplus is then applied to it. ``z``: y is
     multiplied by ``silu(z)``. ``state``: h before the first token, zeros by default.
-    ``return_state``: the state after the last token as well, with which the next call continues:
-    its tokens then have the bits that they have in one call of all.
+    ``return_state``: also returns the state after the last token. The next call continues from it,
+    with the bits of a single call over all tokens.
 
     Shapes
         ``x``, ``delta`` and ``z`` ``[B, L, D]``, ``A`` ``[D, N]``, ``B`` and ``C`` ``[B, L, N]``,
@@ -281,12 +287,12 @@ def selective_scan(
         ``x`` float32, bfloat16 or float16; ``delta``, ``B``, ``C``, ``z`` and the result as x;
         ``A``, ``D``, ``delta_bias`` and states float32.
     Storage
-        ``x``, ``delta`` and ``z`` by any strides: ``[B, D, L]`` is read as a transposed view. Rows
-        of B and C may lie apart; what else is not contiguous is copied.
+        ``x``, ``delta`` and ``z`` of any strides: ``[B, D, L]`` is read as a transposed view. B and
+        C may have any pitch; other arrays are copied unless they are contiguous.
     Order
         Contract ``selective_scan/1`` (:mod:`ptxgen.numerics.recurrence`): token by token in f32, a
-        sum over states as a tree of leaves of 4. A token depends on those before it in its
-        sequence alone, not on the batch, nor on how the sequence was cut into calls.
+        sum over states as a tree of leaves of 4. A token's result depends on its sequence up to
+        there alone, not on the batch, nor on how the sequence is split into calls.
         :func:`ptxgen.reference.selective_scan` returns the same bits.
     Errors
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
@@ -317,7 +323,7 @@ def selective_scan(
 
 
 def _unchanged(b: ProgramBuilder, state: Buffer | None, last: Buffer | None) -> None:
-    """Writes the last state of a call without tokens: its first one, or zeros."""
+    """Records writing the last state of a call without tokens: the first state, or zeros."""
     if last is not None and state is None:
         b.fill(last, 0, out=last)
     elif last is not None and state is not None and state.memory is not last.memory:
@@ -337,8 +343,8 @@ def _linear(
     values = {"BATCH": sizes["B"], "TOKENS": sizes["L"], "CHANNELS": sizes["D"]}
     what = f"{part} B={sizes['B']} L={sizes['L']} D={sizes['D']}"
     _within(LINEAR_SPACE, values, what)
-    told = (*_steps("a", a), *scalars)
-    problem = Problem((part,), DTYPES[a.dtype], tuple(values.items()), told, what)
+    scalars = [*_steps("a", a), *scalars]
+    problem = Problem((part,), DTYPES[a.dtype], tuple(values.items()), tuple(scalars), what)
     given = {n: v for n, v in ({"a": a} | bind).items() if v is not None}
     b.launch(lambda: problem, given, kernel)
 
@@ -358,7 +364,10 @@ def linear_recurrence_backward(
     *,
     kernel: Kernel = None,
 ) -> Any:
-    """The gradients by a, b and the first state (float32); ``dy`` and all states ``h`` float32."""
+    """Computes the gradients of ``linear_recurrence``. ``dy``: gradient by ``h``, the states after
+    each token, both float32; ``state``: the first state; ``dlast``: gradient by the last one.
+    Returns the gradients by a, b and the first state (float32).
+    """
     sizes = dict(LINEAR.infer({"a": a.shape, "b": h.shape}).sizes)
     made = {n: b.empty(a.shape, a.dtype) for n in ("da", "db")}
     made["dstate"] = b.empty((sizes["B"], sizes["D"]), "float32")
@@ -370,7 +379,7 @@ def linear_recurrence_backward(
 
 
 def _linear_vjp(b: Builder, at: Backward) -> Gradients:
-    """The states are the results, where those are not rounded; else they are computed again."""
+    """Gradients of ``linear_recurrence``; states are recomputed in float32 if h was rounded."""
     a, state = at["a"], at["state"]
     if not a.size:
         return _of_nothing(b, at)
@@ -395,11 +404,11 @@ def linear_recurrence(
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Any:
-    """``h[t] = a[t] * h[t-1] + b[t]`` of each channel, which is what RG-LRU is made of.
+    """``h[t] = a[t] * h[t-1] + b[t]`` of each channel, the recurrence of RG-LRU.
 
-    ``state``: h before the first token, zeros by default. ``return_state``: the state after the
-    last token as well, in float32, with which the next call continues: its tokens then have the
-    bits that they have in one call of all.
+    ``state``: h before the first token, zeros by default. ``return_state``: also returns the state
+    after the last token, in float32. The next call continues from it, with the bits of a single
+    call over all tokens.
 
     Shapes
         ``a`` and ``b`` ``[B, L, D]``, states ``[B, D]``. The result, all h, is ``[B, L, D]``, or a
@@ -408,11 +417,11 @@ def linear_recurrence(
         ``a`` and ``b`` float32, bfloat16 or float16, and so the result; ``out`` or ``out_dtype``
         may ask for float32. States float32.
     Storage
-        ``a`` and ``b`` by any strides.
+        ``a`` and ``b`` of any strides.
     Order
         Contract ``linear_recurrence/1`` (:mod:`ptxgen.numerics.recurrence`): one fma of f32 a
-        token; h is carried in f32, and rounded where it is written. A token depends on those
-        before it in its sequence alone, not on the batch, nor on how the sequence was cut into
+        token; h is carried in f32, and rounded where it is written. A token's result depends on
+        its sequence up to there alone, not on the batch, nor on how the sequence is split into
         calls. :func:`ptxgen.reference.linear_recurrence` returns the same bits.
     Errors
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
@@ -442,7 +451,7 @@ def linear_recurrence(
     if last is not None:
         dense("out", last, 0)
     flags = OUT_F32 if wanted != a.dtype else 0
-    told = [*_steps("b", b), *_steps("y", y), ("FLAGS", flags)]
+    scalars = [*_steps("b", b), *_steps("y", y), ("FLAGS", flags)]
     bind = {"b": b, "state": builder.packed(state), "y": y, "last": last}
-    _linear(builder, "linear_recurrence", sizes, a, told, bind, kernel)
+    _linear(builder, "linear_recurrence", sizes, a, scalars, bind, kernel)
     return found

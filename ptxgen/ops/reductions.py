@@ -1,7 +1,7 @@
-"""Reductions over any axes, and softmax along one: lines of the table of rows that users call.
+"""Public reductions over any axes, and softmax along one, from the table of row reductions.
 
-The axes are brought to the end by views, and copied where that must be; reductions whose axes are
-neighbours with others behind them go down columns, with the same bits.
+Views move the axes to the end, or copies where no view can. Reductions over adjacent axes that are
+not the last run as column reductions, with the same bits.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, OPTIONAL, Parameter
 from ptxgen.runtime.strided import spread
 
 COLUMNS = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "max", "amin": "min"}
-"""Reductions of floats that column kernels compute as well, with their names there."""
+"""Names of the column reductions that compute reductions of floats, by operation."""
 DIMS = {"axis": "dim", "keepdims": "keepdim"}
-"""PyTorch's names of these arguments."""
+"""PyTorch's names of arguments of reductions, by ptxgen's names."""
 
 
 class RowFunction(Op):
-    """A line of the table as users call it: over axes ("reduce"), or along one ("along")."""
+    """Public operation of an entry of :data:`ptxgen.numerics.row_reductions.TABLE`, which reduces
+    over any axes (form "reduce") or computes along one ("along").
+    """
 
     def __init__(self, row: RowOp) -> None:
         self.row = row
-        lower = self._reduced if row.form == "reduce" else self._moved
+        lower = self._lower_reduce if row.form == "reduce" else self._lower_along
         super().__init__(
             lower,
             name=row.name,
@@ -56,7 +58,7 @@ class RowFunction(Op):
 
     @property
     def as_torch(self) -> tuple[inspect.Signature, str]:
-        """Signature with PyTorch's names of the function with gradients, and its docstring."""
+        """Signature and docstring of the PyTorch function, with PyTorch's argument names."""
         takes = []
         for p in self.parameters:
             keyword = p.keyword and (p.name != "keepdims" or bool(self.row.numbers))
@@ -65,8 +67,8 @@ class RowFunction(Op):
         gradient = inspect.getdoc(self.vjp) or ""
         return signature(takes), document(self.row, DIMS, "``out_dtype``", gradient)
 
-    def _reduced(self, b: ProgramBuilder, /, *args: Any, **named: Any) -> Buffer:
-        """One launch, or two; a copy before it where axes do not lie together."""
+    def _lower_reduce(self, b: ProgramBuilder, /, *args: Any, **named: Any) -> Buffer:
+        """Records a reduction of rows or columns, after a copy if the axes are not contiguous."""
         given, name = self.bound(args, named), self.row.name
         x, target, keepdims = given["x"], single(given["out"]), given["keepdims"]
         axes, how = axes_of(given["axis"], x), self._how(given, target)
@@ -83,8 +85,8 @@ class RowFunction(Op):
             found = b.rows(name, _last(b, x, axes), out=view, **how)
         return b.delivered(b.reshape(found, kept if keepdims else shape), target)
 
-    def _moved(self, b: ProgramBuilder, /, *args: Any, **named: Any) -> Buffer:
-        """One launch, a copy before it where the axis does not lie last."""
+    def _lower_along(self, b: ProgramBuilder, /, *args: Any, **named: Any) -> Buffer:
+        """Records an operation along one axis, after a copy if that is not the last."""
         given = self.bound(args, named)
         x, target = given["x"], single(given["out"])
         at, how = axis_of("x", x, given["axis"]), self._how(given, target)
@@ -108,7 +110,9 @@ class RowFunction(Op):
         self.row.signature.counted(arrays, {"N": arrays["x"].shape[axis]})
 
     def _how(self, given: Mapping[str, Any], target: Buffer | None) -> dict[str, Any]:
-        """The options of the operation over rows."""
+        """Returns the options that this operation passes on to the operation over rows: scalars,
+        kernel, and the result's dtype.
+        """
         how = {n: given[n] for n in (*self.row.numbers, "kernel")}
         if self.row.chooses:
             how["out_dtype"] = given["out_dtype"] or (None if target is None else target.dtype)
@@ -135,7 +139,7 @@ def _parameters(row: RowOp) -> tuple[Parameter, ...]:
 
 
 def _last(b: ProgramBuilder, x: Buffer, axes: tuple[int, ...]) -> Buffer:
-    """``x`` with these dimensions at the end, as one: a view, or a copy where that cannot be."""
+    """Returns ``x`` with ``axes`` merged into one last dimension: a view, or a copy if need be."""
     rank = len(x.shape)
     lead = [i for i in range(rank) if i not in axes]
     order = (*lead, *axes)
@@ -147,8 +151,8 @@ def _last(b: ProgramBuilder, x: Buffer, axes: tuple[int, ...]) -> Buffer:
 
 
 def _columns(b: ProgramBuilder, name: str, x: Buffer, axes: tuple[int, ...]) -> Buffer | None:
-    """``x`` as [OUTER, N, INNER], if the reduction goes down columns: the dimensions are
-    neighbours, and others lie behind them.
+    """Returns ``x`` as [OUTER, N, INNER] if column kernels serve the reduction: ``axes`` are
+    adjacent, and not the last. Else returns None.
     """
     rank = len(x.shape)
     if not axes or axes[-1] == rank - 1 or axes[-1] - axes[0] != len(axes) - 1:
@@ -166,8 +170,8 @@ def document(
     asked: str = "``out`` or ``out_dtype``",
     gradient: str = "",
 ) -> str:
-    """The docstring of a line. ``names``: of arguments that are called otherwise; ``asked``: what
-    may ask for another dtype; ``gradient``: what is to be said of it.
+    """Returns the docstring of a table entry. ``names``: other names of arguments, by ptxgen's;
+    ``asked``: the options that choose a dtype; ``gradient``: a sentence about the gradient.
     """
     takes = [FULL[d] for d in row.dtypes]
     wide = "float32, bfloat16, float16 or float64"
@@ -190,8 +194,8 @@ def document(
         dtypes += "; ``lengths``: int32 or int64"
         lengths = """
 Lengths
-    On a GPU the host does not know them: one below 0 is 0, one beyond the axis is all of it, unless
-    ``check`` asks to wait for them (IndexRangeError). The bits of the first elements are those of
+    They are not read on the host: one below 0 counts as 0, one beyond the axis as the whole axis.
+    ``check`` waits for them and raises IndexRangeError instead. The first elements have the bits of
     a row of these alone."""
     else:
         lengths = ""
@@ -212,7 +216,7 @@ Order
     :func:`ptxgen.reference.{row.name}` returns the same bits.
 {indent(fill(f"{gradient}", 96), "    ")}{lengths}
 Errors
-    ShapeError (an axis that is not there), DtypeError, OptionError, DeviceError, GradError or
+    ShapeError (no such axis), DtypeError, OptionError, DeviceError, GradError or
     CompileError, before anything is launched or written.{none}
 Source
     ``ptxgen/numerics/row_reductions.py``, ``ptxgen/ops/reductions.py``."""
@@ -220,5 +224,7 @@ Source
 
 
 def operation(name: str) -> RowFunction:
-    """The operation that users call by the name of a line."""
+    """Returns the public operation of entry ``name`` of
+    :data:`ptxgen.numerics.row_reductions.TABLE`.
+    """
     return RowFunction(TABLE[name])

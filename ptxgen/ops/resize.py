@@ -1,7 +1,7 @@
 """Resizing images: nearest and linear, one dimension after the other, the last one first.
 
-Gradients are gathered: an element adds up the gradients of the outputs made of it, ascending, with
-weights, which are 0 for other outputs. So nothing is added by atomics.
+Gradients are gathered: an input element adds up the weighted gradients of the outputs around it,
+ascending; outputs that do not read it have weight 0. So nothing is added by atomics.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ Mode = Annotated[str, Choice("nearest", "linear")]
 
 @dataclass(frozen=True)
 class Axis:
-    """One dimension: ``count`` outputs from ``size`` inputs. Output o is read at
-    ``(o + shift) * step - shift``, not below 0; ``linear``, or nearest.
+    """Resize along one dimension: ``count`` outputs from ``size`` inputs. Output o reads the input
+    at coordinate ``max((o + shift) * step - shift, 0)``, by ``linear`` interpolation or rounded
+    down.
     """
 
     size: int
@@ -40,7 +41,9 @@ class Axis:
 
     @property
     def most(self) -> int:
-        """Outputs read for the gradient of an input: all that are made of it, and some beside."""
+        """Number of neighbouring outputs that are added up for an input's gradient: an upper bound
+        of those that read the input; the weight of the others is 0.
+        """
         if self.step == 0:
             return self.count
         return min(ceil((2 if self.linear else 1) / self.step) + 3, self.count + 2)
@@ -53,7 +56,9 @@ def resized(
     align_corners: bool = False,
     steps: Sequence[float | None] = (),
 ) -> tuple[Axis, ...]:
-    """Axes of a resize. ``steps``: given ones, or None. Raises ShapeError or OptionError."""
+    """Returns the axes of a resize. ``steps``: input elements from output to output, or None for
+    ``n / size``. Raises ShapeError or OptionError.
+    """
     rank, linear = len(size), mode != "nearest"
     if not 1 <= rank <= 3 or len(x.shape) < rank or not 1 <= min(size) <= max(size) <= SIZE_MAX:
         raise ShapeError(
@@ -123,17 +128,17 @@ def _shares(nearest: bool) -> Pointwise:
 
 
 _share = {True: _shares(False), False: _shares(True)}
-"""Formulas of the weight of an input in an output, by whether the mode is linear."""
-_begun = Pointwise(lambda x, w: x * w, "resize_gradient")
-_more = Pointwise(lambda total, x, w: total + x * w, "resize_gradient")
+"""Formulas of the weight of input i in output ``first + j``, by :attr:`Axis.linear`."""
+_scaled = Pointwise(lambda x, w: x * w, "resize_gradient")
+_add_scaled = Pointwise(lambda total, x, w: total + x * w, "resize_gradient")
 
 
 def _ramp(b: Builder, count: int, like: Any) -> Any:
-    """The vector 0, 1 ... ``count - 1``, in the type that is computed in."""
+    """Returns the vector 0, 1 ... ``count - 1``, in the dtype of arithmetic on ``like``."""
     return b.cast(b.cumsum(b.filled((count,), "int64", 1, like), exclusive=True), b.wide(like))
 
 
-def _facing(b: Builder, v: Any, x: Any, axis: int) -> Any:
+def _broadcast_along(b: Builder, v: Any, x: Any, axis: int) -> Any:
     return b.reshape(v, (v.shape[0], *[1] * (len(x.shape) - 1 - axis)))
 
 
@@ -150,17 +155,17 @@ def _gradient_along(b: Builder, dy: Any, a: Axis, axis: int, dtype: str) -> Any:
     total = None
     for k in range(count):
         part = b.narrow(spread, axis, k, a.size, count)
-        w = _facing(b, b.reshape(b.narrow(share, 1, k, 1), (a.size,)), dy, axis)
+        w = _broadcast_along(b, b.reshape(b.narrow(share, 1, k, 1), (a.size,)), dy, axis)
         to = dtype if k == count - 1 else wide
         if total is None:
-            total = b.call(_begun, part, w, out_dtype=to)
+            total = b.call(_scaled, part, w, out_dtype=to)
         else:
-            total = b.call(_more, total, part, w, out_dtype=to)
+            total = b.call(_add_scaled, total, part, w, out_dtype=to)
     return total
 
 
 def resize_gradient(b: Builder, dy: Any, axes: Sequence[Axis], dtype: str) -> Any:
-    """Gradient by x: weighted sums of ``dy``, ascending; the first dimension first."""
+    """Returns the gradient by x: weighted sums of ``dy``, ascending, the first dimension first."""
     lead = len(dy.shape) - len(axes)
     for k, a in enumerate(axes):
         to = dtype if k == len(axes) - 1 else b.wide(dy)
@@ -169,7 +174,7 @@ def resize_gradient(b: Builder, dy: Any, axes: Sequence[Axis], dtype: str) -> An
 
 
 def resize_by(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
-    """Resizes ``x`` along each axis, the last one first."""
+    """Resizes ``x`` along each of ``axes``, its last dimensions, the last one first."""
     check_dtype("x", x.dtype, FLOATS)
     lead, dtype, wide = x.ndim - len(axes), x.dtype, b.wide(x)
     shape = (*x.shape[:lead], *(a.count for a in axes))
@@ -181,14 +186,14 @@ def resize_by(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
         low = b.gather(b.packed(x), b.call(_low, o, *how), axis=axis)
         if a.linear:
             high = b.gather(b.packed(x), b.call(_high, o, *how), axis=axis)
-            w = _facing(b, b.call(_weight, o, *how, out_dtype=wide), x, axis)
+            w = _broadcast_along(b, b.call(_weight, o, *how, out_dtype=wide), x, axis)
             low = b.call(_mixed, low, high, w, out_dtype=wide if k else dtype)
         x = low
     return x
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradient by x: for each element the weighted sum of ``dy`` of the outputs made of it."""
+    """Gradient of ``resize``: each element sums weighted ``dy`` of the outputs that read it."""
     x, how = at["x"], at.only("size", "mode", "align_corners")
     if not prod(at.dys[0].shape):
         return {"x": b.filled(x.shape, b.dtype(x), 0.0, x)}
@@ -204,23 +209,23 @@ def resize(
     mode: Mode = "nearest",
     align_corners: Bool = False,
 ) -> Buffer:
-    """``x[floor(o * n / size)]``, or between neighbours: images in another size.
+    """Resizes images: ``y[o] = x[floor(o * n / size)]``, or linear interpolation.
 
-    ``mode="linear"`` (of images of two dimensions: bilinear) takes element o from
-    ``s = (o + 0.5) * n / size - 0.5``, not below 0, or, with ``align_corners``, from
-    ``s = o * (n - 1) / (size - 1)``: ``x[i] * (1 - w) + x[i + 1] * w`` for ``i = floor(s)`` and
-    ``w = s - i``.
+    ``mode="linear"`` (for 2-D images: bilinear) reads output o at coordinate
+    ``s = (o + 0.5) * n / size - 0.5``, not below 0, or, with ``align_corners``, at
+    ``s = o * (n - 1) / (size - 1)``: ``y[o] = x[i] * (1 - w) + x[i + 1] * w`` for ``i = floor(s)``
+    and ``w = s - i``.
 
     Shapes
-        ``x`` ``[..., *]``; ``size`` has as many numbers, 1 to 3, as an image has dimensions; the
+        ``x`` ``[..., *]``; ``size`` has one integer for each of the 1 to 3 image dimensions; the
         result ``[..., *size]``.
     Dtypes
         ``x`` float32, bfloat16, float16 or float64, and so the result.
     Order
         Contract ``pointwise/1``, one dimension after the other, the last one first; each operation
-        is rounded once in f32 (f64 of float64), places too, and the result once to its dtype. An
-        element depends on its neighbours in its own image alone. A gradient is the sum of what
-        elements have of one, ascending, the first dimension first; in f32 between dimensions.
+        is rounded once in f32 (f64 of float64), coordinates too, and the result once to its dtype.
+        An output depends on its neighbours in its own image alone. A gradient is the weighted sum
+        of the outputs' gradients, ascending, the first dimension first; in f32 between dimensions.
         :func:`ptxgen.reference.resize` returns the same bits.
     Errors
         ShapeError for other ranks, no elements or sizes below 1; OptionError (``align_corners`` of
@@ -231,7 +236,7 @@ def resize(
 
 
 def _twice_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradient of ``resize`` to twice the size, by nearest elements."""
+    """Gradient of ``resize_nearest_2x``, computed as that of ``resize``."""
     x = at["x"]
     size = tuple(2 * n for n in x.shape[-2:])
     if not prod(x.shape):

@@ -1,7 +1,7 @@
-"""Operations over rows, made of the lines of :mod:`ptxgen.numerics.row_reductions`.
+"""Operations over rows, from the table of :mod:`ptxgen.numerics.row_reductions`.
 
-A line is an operation over the last dimension (:class:`RowOperation`), which other operations call
-by ``b.rows(name, …)``. A line with a form also has a function for users.
+A table entry is an operation over the last dimension (:class:`RowOperation`), which other
+operations call by ``b.rows(name, …)``. An entry with a form also has a public function.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from ptxgen.tiles.row_reductions import DOWN, KEY
 
 
 class RowOperation(Op):
-    """An operation of the table, over the last dimension of its arrays."""
+    """Operation over the last dimension of its arrays, from a :class:`RowOp` such as the entries of
+    :data:`ptxgen.numerics.row_reductions.TABLE`.
+    """
 
     def __init__(self, row: RowOp) -> None:
         self.row = row
@@ -50,7 +52,7 @@ class RowOperation(Op):
     def _lowered(
         self, b: ProgramBuilder, /, *args: Any, out_dtype: str | None = None, **named: Any
     ) -> Any:
-        """Records one launch."""
+        """Records the launch of the operation, and returns its results."""
         all, row = self.bound(args, named), self.row
         given = {n: all[n] for n in row.arrays if all[n] is not None}
         present = row.present(given)
@@ -83,10 +85,11 @@ def asked(
     width: int,
     title: str = "",
 ) -> tuple[Callable[[], Problem], dict[str, Buffer]]:
-    """Returns the maker of a variant's problem, from arrays and results by name, and the bound
-    arrays. ``title``: the problem's name, by default the operation's.
+    """Returns a function that makes the problem of ``count`` rows of ``width`` elements, and the
+    arrays bound to its pointers. ``given``, ``targets``: arguments and results by name;
+    ``numbers``: scalars; ``title``: the problem's name (default: the operation's).
     """
-    scalars, vector = _lies(row, given, count, width)
+    scalars, vector = _scalars(row, given, count, width)
     scalars += [(name.upper(), value) for name, value in numbers.items()]
     for name, target in targets.items():
         element = row.results[name][0] == "element"
@@ -125,10 +128,10 @@ CHOSEN = DtypeName(tuple(NAMES))
 Chosen = Annotated[str | None, CHOSEN]
 
 
-def _lies(
+def _scalars(
     row: RowOp, given: Mapping[str, Buffer], count: int, width: int
 ) -> tuple[list[tuple[str, int | float]], bool]:
-    """Scalars of arrays' pitches, and whether groups of elements are loaded as vectors."""
+    """Returns the scalars (columns, pitches), and whether all arrays admit vector loads."""
     scalars: list[tuple[str, int | float]] = [("COLS", width)]
     vector = width % GROUP == 0
     for name, view in given.items():
@@ -145,12 +148,12 @@ def _lies(
 
 
 def _unit(itemsize: int) -> int:
-    """Bytes to which a group of elements is aligned where it is loaded as a vector."""
+    """Returns the alignment, in bytes, that vector loads of elements of ``itemsize`` bytes need."""
     return min(ALIGN_MAX, itemsize * GROUP)
 
 
 def _dtype(row: RowOp, name: str, given: Mapping[str, Buffer]) -> str:
-    """The short dtype of an argument. Raises DtypeError for one that it cannot have."""
+    """Returns the short dtype of argument ``name``; raises DtypeError for one it cannot have."""
     first = next(iter(row.arrays))
     own = NAMES.get(given[name].dtype, "")
     taken = row.dtypes
@@ -175,7 +178,10 @@ def outputs_of(
     wanted: str | None,
     memory: tuple[Buffer | None, ...],
 ) -> tuple[str, ...]:
-    """The dtypes of results: those asked for, or those of the memory given. Raises DtypeError."""
+    """Returns the short dtypes of the results: from ``wanted`` (option ``out_dtype``), else from
+    the dtypes of ``memory`` (``out``), else the operation's own. ``first``: short dtype of the
+    first argument; ``present``: the arguments by name. Raises DtypeError.
+    """
     what = "out_dtype"
     natural = row.outputs(first, present)
     chosen = next((i for i, (_, d) in enumerate(row.results.values()) if d in ("", "sum")), 0)
@@ -202,7 +208,11 @@ def problem(
     vector: bool,
     scalars: list[tuple[str, int | float]],
 ) -> Problem:
-    """The problem of ``count`` rows of ``width`` elements."""
+    """Returns the problem of operation ``row`` over ``count`` rows of ``width`` elements.
+    ``title``: its name; ``variant``: operation and dtypes, as text; ``vector``: whether all arrays
+    admit vector loads. Raises ShapeError if sums down the columns (:attr:`RowOp.down`) are too
+    large.
+    """
     what = f"{title} M={count} N={width}"
     # kernels for one column serve rows without elements
     sizes = ("ROWS", count), ("COLS", max(width, 1)), ("VECTOR", int(vector))
@@ -221,9 +231,10 @@ def problem(
 # -- gradients --------------------------------------------------------------------------------
 @cache
 def backward_of(row: RowOp) -> RowOperation:
-    """The operation over rows that computes the gradients of another by its arrays.
+    """Returns the operation over rows that computes the gradients of ``row`` by its arrays.
 
-    Gradients by arrays of kind "column" have a number for each element; the caller sums these.
+    Gradients by arrays of kind "column" have an element for each element of a row; the caller sums
+    them over the rows.
     """
     arrays = tuple(n for n in row.arrays if n not in row.integers)
     levels = {"element": "element", "row": "row", "column": "element"}
@@ -251,7 +262,7 @@ def backward_of(row: RowOp) -> RowOperation:
 
 
 def of_formula(row: RowOp) -> Vjp:
-    """The gradient of a line over rows, which follows from its formula."""
+    """Returns the vjp of the operation over rows ``row``, derived from its formula."""
 
     def vjp(b: Builder, at: Backward) -> Gradients:
         given = [at.arguments.get(n) for n in row.arrays]
@@ -275,5 +286,7 @@ def of_formula(row: RowOp) -> Vjp:
 
 
 def operation(name: str) -> RowOperation:
-    """The operation over rows of a line of the table."""
+    """Returns the operation over rows of entry ``name`` of
+    :data:`ptxgen.numerics.row_reductions.TABLE`.
+    """
     return RowOperation(TABLE[name])

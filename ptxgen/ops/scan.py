@@ -1,4 +1,4 @@
-"""``cumsum``: the sums of the elements up to each; ``logcumsumexp``: those of exponentials."""
+"""``cumsum``: prefix sums of rows; ``logcumsumexp``: logarithms of prefix sums of exponentials."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def _scanned(
     out: Buffer | None,
     kernel: str | None,
 ) -> Buffer:
-    """Records a scan of rows, from either end, by the kernels of ``table``."""
+    """Records a scan of the rows of ``x`` by a kernel of the route table ``table``, and returns its
+    result. ``of``: signature of the operation; ``dtypes``: those that x may have; ``exclusive``:
+    leaves out the element itself; ``reverse``: scans from the end of a row.
+    """
     check_dtype("x", x.dtype, dtypes)
     found = of.infer({"x": x.shape})
     y = b.result(found.results[0], x.dtype, single(out))
@@ -54,7 +57,7 @@ def _scanned(
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradient by x: the prefix sums of ``dy`` in the opposite direction."""
+    """Gradient of ``cumsum``: the prefix sums of ``dy`` in the opposite direction."""
     dy, how = b.packed(at.dys[0]), at.options
     return {"x": b.cumsum(dy, exclusive=how["exclusive"], reverse=not how["reverse"])}
 
@@ -77,9 +80,9 @@ def cumsum(
     Dtypes
         float32, bfloat16, float16, float64, int32 or int64, and so the result.
     Order
-        Contract ``scan/1``: it depends on an element's place alone, neither on N nor on the other
-        rows. In f32 (f64), rounded once; integers wrap. :func:`ptxgen.reference.cumsum` returns the
-        same bits.
+        Contract ``scan/1``: the order depends on an element's index alone, neither on N nor on
+        other rows. In f32 (f64), rounded once; integers wrap. :func:`ptxgen.reference.cumsum`
+        returns the same bits.
     Errors
         ShapeError for a last dimension that is not contiguous, DtypeError, OptionError,
         DeviceError, GradError or CompileError, before anything is launched or written.
@@ -91,7 +94,9 @@ def cumsum(
 
 # -- sums of exponentials -----------------------------------------------------------------------
 def _weights(dy: Node, y: Node) -> tuple[Node, Node]:
-    """Logarithms of the positive and negative parts of ``dy · exp(-y)``; -inf for infinite y."""
+    """Formula of ``log(max(±dy, 0)) - y``, for both signs: logarithms of the positive and negative
+    parts of ``dy · exp(-y)``; -inf for infinite y.
+    """
     found = []
     for part in (dy, -dy):
         there = where(part > 0, log(part), where(part == part, -INFINITY, part))
@@ -100,7 +105,7 @@ def _weights(dy: Node, y: Node) -> tuple[Node, Node]:
 
 
 def _sloped(x: Node, above: Node, below: Node) -> Node:
-    """``exp(x + above) - exp(x + below)``, each 0 where its sum is empty (-inf)."""
+    """Formula ``exp(x + above) - exp(x + below)``; a term is 0 where its sum is empty (-inf)."""
     made = [where(w == -INFINITY, 0, exp(x + w)) for w in (above, below)]
     return made[0] - made[1]
 
@@ -109,9 +114,10 @@ _split, _gradient = Pointwise(_weights, "log_weights"), Pointwise(_sloped, "logc
 
 
 def _log_vjp(b: Builder, at: Backward) -> Gradients:
-    """``dx[j]`` is ``exp(x[j])`` times the sum of ``dy[i] exp(-y[i])`` over all i whose sum has j.
+    """Gradient of ``logcumsumexp``: ``dx[j] = exp(x[j]) * sum(dy[i] * exp(-y[i]))``, over all i
+    whose sum includes x[j].
 
-    This is a scan in the opposite direction, in logarithms, so that neither factor overflows.
+    It is a scan in the opposite direction, in logarithms, so that neither factor overflows.
     """
     wide, how = b.wide(at["x"]), at.only("exclusive", "reverse")
     x, dy = (b.packed(b.cast(v, wide)) for v in (at["x"], at.dys[0]))
@@ -140,11 +146,11 @@ def logcumsumexp(
     Dtypes
         float32, bfloat16, float16 or float64, and so the result.
     Order
-        Contract ``logscan/1`` (:mod:`ptxgen.numerics.scan`): that of ``scan/1``, of parts of a row
-        that each have a largest element of their own, so that it is as exact far below the row's
-        largest element as there. In f32 (f64), rounded once.
+        Contract ``logscan/1`` (:mod:`ptxgen.numerics.scan`): the steps of ``scan/1`` on pairs
+        (maximum, sum of exponentials relative to it), so that results far below the row's maximum
+        are as exact as others. In f32 (f64), rounded once.
         :func:`ptxgen.reference.logcumsumexp` returns the same bits. A NaN gives NaN from there on,
-        else +inf gives +inf; of nothing, and of nothing but -inf, it is -inf.
+        else +inf gives +inf; an empty sum, or one of -inf alone, gives -inf.
     Errors
         ShapeError for a last dimension that is not contiguous, DtypeError, OptionError,
         DeviceError, GradError or CompileError, before anything is launched or written.

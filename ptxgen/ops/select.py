@@ -23,7 +23,7 @@ WORD = Integer(-(1 << 63), (1 << 63) - 1)
 
 
 def _rows(name: str, view: Buffer, takes: tuple[str, ...], most: int) -> None:
-    """Raises DtypeError or ShapeError for rows that no kernel takes."""
+    """Raises DtypeError or ShapeError for rows of a dtype or length that no kernel takes."""
     check_dtype(name, view.dtype, takes)
     if not view.shape:
         raise ShapeError(f"{name} has no dimensions; takes at least one")
@@ -41,7 +41,7 @@ def _problem(
 
 
 def _topk_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradient by x: the values' gradients at their indices, which are distinct in a row."""
+    """Gradient of ``topk`` by x: zeros, with the values' gradients scattered to their indices."""
     x, (_, indices) = at["x"], at.results
     zeros = b.filled(x.shape, b.dtype(x), 0.0, x)
     return {"x": b.scatter_add(zeros, b.packed(indices), b.packed(at.dys[0]), axis=-1)}
@@ -57,7 +57,7 @@ def topk(
     out: Out = None,
     kernel: Kernel = None,
 ) -> tuple[Buffer, Buffer]:
-    """``sort(x)[:k]`` of each row: its k largest, in descending order, and their indices.
+    """``sort(x)[:k]`` of each row, descending: its k largest elements, and their indices.
 
     Shapes
         ``x`` ``[..., N]``; both results ``[..., k]``, ``k`` at most N and 1024. ``out`` is a pair.
@@ -65,11 +65,11 @@ def topk(
         float32, bfloat16, float16 or int32; the indices int64.
     Order
         Contract ``topk/1``: of equal elements the lowest index comes first, -0.0 equals +0.0, and a
-        NaN is larger than all numbers. ``largest=False``: the smallest, in ascending order.
+        NaN is larger than any number. ``largest=False``: the smallest, in ascending order.
         :func:`ptxgen.reference.topk` returns the same bits.
     Errors
-        OptionError for a ``k`` that rows do not have, ShapeError, DtypeError, DeviceError,
-        GradError or CompileError, before anything is launched or written.
+        OptionError for a ``k`` above N, ShapeError, DtypeError, DeviceError, GradError or
+        CompileError, before anything is launched or written.
     Source
         ``ptxgen/ops/select.py``, ``ptxgen/tiles/select.py``.
     """
@@ -91,7 +91,7 @@ def topk(
 
 
 def _drawable(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raises IndexRangeError for a row without a number above -inf."""
+    """Raises IndexRangeError for a row of logits without an element above -inf."""
     logits = arrays["logits"]
     if 0 in logits.shape or not logits.shape:
         return
@@ -116,27 +116,27 @@ def sample(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """An index drawn from each row, with the probabilities ``softmax(logits / temperature)``.
+    """Draws an index from each row, with the probabilities ``softmax(logits / temperature)``.
 
     Shapes
         ``logits`` ``[..., V]``, V up to 2^20; the result ``[...]``.
     Dtypes
         float32, bfloat16 or float16; the result int64.
     Options
-        ``temperature``: 0 takes the largest, of equal ones that of the lowest index. ``top_k``:
-        only the k largest are drawn from (0: all). ``top_p``: of these only the largest, as many as
-        have this part of the probability. ``seed``, ``offset``: integers of 64 bits, or contiguous
-        int64 arrays ``[...]`` with those of each row. Row r of an integer ``offset`` has
-        ``offset + r``. ``check``: waits for the logits, and raises for a row that has no number
-        above -inf; in host memory that is always looked at. Without it, the largest of such a row
-        are drawn from.
+        ``temperature``: 0 takes the largest element, the first of equal ones. ``top_k``: draws
+        from the k largest only (0: all). ``top_p``: of these, draws from the fewest largest whose
+        probabilities sum to ``top_p``. ``seed``, ``offset``: 64-bit integers, or contiguous int64
+        arrays ``[...]`` with one a row. With an integer ``offset``, row r has ``offset + r``.
+        ``check``: waits for the logits, and raises IndexRangeError for a row without an element
+        above -inf; logits in host memory are always checked. Without it, such a row draws from its
+        largest elements.
     Order
         Contract ``sample/1``: integer arithmetic. A row's result depends on the row, its seed and
         its offset, neither on the batch nor on the GPU. :func:`ptxgen.reference.sample` returns the
         same.
     Errors
-        OptionError for an option out of range, IndexRangeError for a row of which nothing can be
-        drawn, ShapeError, DtypeError, DeviceError, GradError or CompileError, before anything is
+        OptionError for an option out of range, IndexRangeError for a row without an element above
+        -inf, ShapeError, DtypeError, DeviceError, GradError or CompileError, before anything is
         launched or written.
     Source
         ``ptxgen/ops/select.py``, ``ptxgen/tiles/select.py``.

@@ -27,14 +27,14 @@ _inside = Pointwise(
     ),
     "below_diagonal",
 )
-"""The negative product below the diagonal, or also on it; else 0."""
+"""``-product`` below the diagonal, with ``diagonal`` = 1 also on it, else 0: a's gradient."""
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """``db = a⁻ᵀ · dx``, and ``da = -db · xᵀ`` where a is read."""
+    """Gradients of ``a · x = b``: ``db = a⁻ᵀ · dx``; ``da = -db · xᵀ`` in the triangle of a."""
     a, x, how = at["a"], at.results[0], at.only("upper", "unitriangular")
-    turned = how | {"upper": not how["upper"]}
-    db, found = b.solve_triangular(b.transpose(a), at.dys[0], **turned), {}
+    flipped = how | {"upper": not how["upper"]}
+    db, found = b.solve_triangular(b.transpose(a), at.dys[0], **flipped), {}
     if "b" in at.needs:
         found["b"] = b.summed_to(db, at["b"].shape)
     if "a" in at.needs:
@@ -58,8 +58,8 @@ def solve_triangular(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``x`` where ``a · x = b``, a being lower triangular, or ``upper``; ``unitriangular``: with
-    ones on its diagonal, whatever is there.
+    """Solves ``a · x = b`` for x, with a lower (``upper``: upper) triangular matrix ``a``.
+    ``unitriangular``: its diagonal counts as ones, whatever is stored there.
 
     Shapes
         ``a`` ``[..., N, N]``, ``b`` ``[..., N, R]``, and so the result. The leading dimensions
@@ -67,13 +67,14 @@ def solve_triangular(
     Dtypes
         float32 or float64, the same for both, and so the result.
     Storage
-        Contiguous ``a``, or its transpose, and ``b`` are read where they lie, others are copied.
-        What is on the other side of the diagonal may be anything.
+        A contiguous ``a``, or its transpose, and a contiguous ``b`` are read in place, others are
+        copied. The other triangle of ``a`` is not used.
     Order
         Contract ``solve/1`` (:mod:`ptxgen.numerics.triangular`): forward substitution, rows
-        ascending (of ``upper`` descending), one fma for each, one division, in the operands' dtype.
-        A column depends on that column and a alone. :func:`ptxgen.reference.solve_triangular`
-        returns the same bits. A zero on the diagonal divides as in IEEE 754.
+        ascending (``upper``: descending), one fma for each earlier row, one division, in the
+        operands' dtype. A column of x depends on that column of b and on a alone.
+        :func:`ptxgen.reference.solve_triangular` returns the same bits. A zero on the diagonal
+        divides as in IEEE 754.
     Errors
         ShapeError, DtypeError, DeviceError, GradError or CompileError, before anything is launched
         or written.
@@ -97,8 +98,8 @@ def solve_triangular(
     b = to.packed(to.expand(b, x.shape))
     if a.size > n * n and a.shape[:-2] != outer:
         a = to.expand(a, (*outer, n, n))
-    turned = not a.contiguous and to.transpose(a).contiguous
-    a = a if turned else to.packed(a)
+    transposed = not a.contiguous and to.transpose(a).contiguous
+    a = a if transposed else to.packed(a)
     for name, array in (("a", a), ("b", b)):
         alignment(name, array)
     dense("b", b, result=False)
@@ -106,7 +107,7 @@ def solve_triangular(
     values = ("COUNT", prod(outer)), ("N", n), ("COLS", cols)
     if not SPACE.within.evaluate(dict(values)):
         raise ShapeError(f"out has shape {list(x.shape)}; takes at most 2^31 systems of 32 columns")
-    flags = (UPPER if upper else 0) | (UNIT if unitriangular else 0) | (TURNED if turned else 0)
+    flags = (UPPER if upper else 0) | (UNIT if unitriangular else 0) | (TURNED if transposed else 0)
     scalars = ("STEP", n * n if a.size > n * n else 0), ("FLAGS", flags)
     of, what = DTYPES[a.dtype], f"solve of {prod(outer)} x {n} x {cols}"
     bind = {"a": a, "b": b, "x": x}

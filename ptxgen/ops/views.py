@@ -1,4 +1,4 @@
-"""Checks of the buffers of operations' arguments: alignment, pitch, strides, dtypes."""
+"""Checks of the arguments of operations: alignment, pitch, strides, dtypes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ALIGN_MAX = 16
 
 
 def alignment(name: str, view: Strided, *strides: int) -> int:
-    """The largest power of two up to 16 that divides the address and ``strides`` (elements), in
-    bytes.
+    """Returns the largest power of two, up to 16 bytes, that divides the address and ``strides``
+    (elements).
 
-    For an empty array only its address counts: the copy engine (TMA) may be given it, though
-    nothing is read. Raises ShapeError if the address of another array is off a whole element.
+    Of an empty array only the address counts: TMA may take it, though nothing is read. Raises
+    ShapeError if the address of an array with elements is no multiple of the element size.
     """
     if view.size and view.address % view.itemsize:
         raise ShapeError(
@@ -31,7 +31,7 @@ def alignment(name: str, view: Strided, *strides: int) -> int:
 
 
 def check_contiguous(name: str, view: Strided, *, result: bool = False) -> None:
-    """Raises ShapeError unless the argument ``name``, or the ``result``, is contiguous."""
+    """Raises ShapeError unless an argument is contiguous. ``result``: whether it is an ``out``."""
     if not view.contiguous:
         raise ShapeError(
             f"{name} has strides {list(view.strides)}; takes a contiguous array: pass "
@@ -40,14 +40,18 @@ def check_contiguous(name: str, view: Strided, *, result: bool = False) -> None:
 
 
 def dense(name: str, view: Strided, *strides: int, result: bool = True) -> int:
-    """The :func:`alignment` of a ``result``, or an argument, which must be contiguous."""
+    """Returns the :func:`alignment`, in bytes, of a contiguous array and of ``strides`` (elements);
+    raises ShapeError for other arrays.
+
+    ``result``: whether the array is a result (``out``), for the message.
+    """
     found = alignment(name, view, *strides)
     check_contiguous(name, view, result=result)
     return found
 
 
 def check_dtype(name: str, dtype: str, takes: Collection[str]) -> None:
-    """Raises DtypeError unless an argument has one of these dtypes."""
+    """Raises DtypeError unless ``dtype`` of argument ``name`` is one of ``takes``."""
     if dtype not in takes:
         raise DtypeError(f"{name} has dtype {dtype}; takes {' or '.join(takes)}")
 
@@ -55,7 +59,9 @@ def check_dtype(name: str, dtype: str, takes: Collection[str]) -> None:
 def result_dtype(
     asked: str | None, out: Strided | None, natural: str, accepted: Sequence[str]
 ) -> str:
-    """The dtype of a result: ``asked``, that of its memory, or ``natural``. Raises DtypeError."""
+    """Returns the dtype of a result: ``asked``, else that of ``out``, else ``natural``; raises
+    DtypeError unless it is ``accepted``.
+    """
     what, wanted = "out_dtype", asked
     if wanted is None:
         what, wanted = "out's dtype", natural if out is None else out.dtype
@@ -66,7 +72,7 @@ def result_dtype(
 
 
 def check_vector(name: str, view: Strided) -> None:
-    """Raises ShapeError unless a vector has stride 1 and is aligned to its elements."""
+    """Raises ShapeError unless a vector has stride 1 and an address aligned to its elements."""
     if view.size > 1 and view.strides != (1,):
         raise ShapeError(
             f"{name} has stride {view.strides[0]}; takes stride 1: pass a contiguous copy of {name}"
@@ -74,8 +80,8 @@ def check_vector(name: str, view: Strided) -> None:
     alignment(name, view, 0)
 
 
-def apart(name: str, view: Strided) -> ShapeError:
-    """The error for an argument whose last dimension has another stride than 1."""
+def strided_rows(name: str, view: Strided) -> ShapeError:
+    """Returns the error for an argument whose last dimension does not have stride 1."""
     return ShapeError(
         f"{name} has strides {list(view.strides)}; takes stride 1 along the last dimension: pass "
         f"a contiguous copy of {name}"
@@ -83,34 +89,37 @@ def apart(name: str, view: Strided) -> ShapeError:
 
 
 def leading(rows: int, width: int, stride: int, itemsize: int) -> int:
-    """Elements from row to row (the leading dimension).
+    """Returns the leading dimension, elements from row to row: ``stride``.
 
-    The pitch of a single row is never used; whole 16 bytes admit most kernels.
+    A single row has no pitch: ``width`` rounded up to 16 bytes is returned, which admits most
+    kernels.
     """
     unit = ALIGN_MAX // itemsize
     return stride if rows > 1 else max(-(-width // unit) * unit, unit)
 
 
 def rows_of(name: str, view: Buffer) -> tuple[int, int, int]:
-    """Rows, elements of each, and elements from row to row, of an array whose last dimension has
-    stride 1. Raises ShapeError.
+    """Returns (rows, elements of a row, elements from row to row) of an array viewed as a matrix;
+    raises ShapeError unless the last dimension has stride 1.
     """
     matrix = view.matrix(name)
     (count, width), (down, along) = matrix.shape, matrix.strides
     if along != 1 and width > 1 and view.size:
-        raise apart(name, view)
+        raise strided_rows(name, view)
     return count, width, down
 
 
 def row_step(name: str, view: Buffer) -> int:
-    """Elements from row to row, 0 where there is one, of rows of stride 1. Raises ShapeError."""
+    """Returns the elements from row to row of an array, 0 if it has one row; raises ShapeError
+    unless the last dimension has stride 1.
+    """
     count, _, down = rows_of(name, view)
     alignment(name, view, 0)
     return down if count > 1 else 0
 
 
 def rows_apart(b: Any, x: Buffer) -> Buffer:
-    """``x`` if its rows are evenly spaced, apart and of stride 1, else a copy."""
+    """Returns ``x`` if its rows have stride 1, even spacing and no overlap, else a copy."""
     if b.abstract or x.contiguous:
         return x
     *leading, width = x.shape
@@ -125,7 +134,9 @@ def rows_apart(b: Any, x: Buffer) -> Buffer:
 
 
 def readable(b: Any, x: Buffer) -> Buffer:
-    """``x`` if its matrices, or their transposes, have rows of stride 1 apart, else a copy."""
+    """Returns ``x`` if its matrices, or their transposes, have rows of stride 1 without overlap,
+    else a contiguous copy.
+    """
     if b.abstract or x.contiguous or len(x.shape) < 2:
         return x
     (*_, down, along), (*_, m, n) = x.strides, x.shape
@@ -135,7 +146,7 @@ def readable(b: Any, x: Buffer) -> Buffer:
 
 
 def results(out: Buffer | tuple[Buffer, ...] | None, count: int) -> tuple[Buffer | None, ...]:
-    """The memory of ``count`` results. Raises OptionError for another number of arrays."""
+    """Returns ``out`` as ``count`` buffers, or Nones; OptionError for another number of arrays."""
     if out is None:
         return (None,) * count
     several = out if isinstance(out, tuple) else (out,)
@@ -146,12 +157,12 @@ def results(out: Buffer | tuple[Buffer, ...] | None, count: int) -> tuple[Buffer
 
 
 def single(out: Buffer | tuple[Buffer, ...] | None) -> Buffer | None:
-    """The memory of the one result."""
+    """Returns ``out`` of an operation with one result: a buffer, or None."""
     return results(out, 1)[0]
 
 
 def axis_of(name: str, x: Strided, axis: int, what: str = "axis") -> int:
-    """``axis`` of ``x``, counted from the first. Raises ShapeError for one that x does not have."""
+    """Returns ``axis`` of ``x`` as an index from 0; raises ShapeError if x has no such axis."""
     rank = len(x.shape)
     if not -rank <= axis < rank:
         raise ShapeError(f"{what} is {axis}; {name} has shape {list(x.shape)}")

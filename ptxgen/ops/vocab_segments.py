@@ -1,4 +1,4 @@
-"""Rows of logits: their segments' maxima and sums, and their gradient (contract ``flce/3``)."""
+"""Maxima and sums of segments of logits, and the logits' gradient (contract ``flce/3``)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,17 @@ Softcap = Annotated[float | None, SOFTCAP]
 
 
 def _pitch(name: str, view: Buffer, count: int, width: int) -> int:
-    """Elements from row to row."""
+    """Returns the pitch, in elements, of ``view`` with ``count`` rows of ``width`` elements (of a
+    single row: ``width`` rounded up to 16 bytes). Raises ShapeError unless rows are evenly spaced
+    and have stride 1.
+    """
     *_, down = rows_of(name, view)
     alignment(name, view, down if count > 1 else 0)
     return leading(count, width, down, view.itemsize)
 
 
 def _read(signature: Signature, **given: Buffer | None) -> tuple[str, int, int]:
-    """The short dtype of the logits ``x``, rows and classes. Raises DtypeError and ShapeError."""
+    """Checks the arrays; returns the logits' short dtype, number of rows, and of classes."""
     there = {name: x for name, x in given.items() if x is not None}
     x = there["x"]
     check_dtype("x", x.dtype, _DTYPES)
@@ -56,7 +59,7 @@ def _read(signature: Signature, **given: Buffer | None) -> tuple[str, int, int]:
 
 
 def _caps(softcap: float | None, wide: str) -> Scalars:
-    """Scalars of a softcap: the cap and its inverse; none without a softcap."""
+    """Returns the scalars of a softcap: the cap and its inverse; none without a softcap."""
     if softcap is None:
         return ()
     cap = const(softcap, wide).data
@@ -67,10 +70,12 @@ def _wide(target: Buffer) -> int:
     return WIDE_TARGET if target.dtype == "int64" else 0
 
 
-def _kept(
+def _memory(
     b: ProgramBuilder, signature: Signature, out: object, lead: tuple[int, ...], n: int, dtype: str
 ) -> tuple[Buffer, ...]:
-    """Memory for segments' maxima and sums, and the targets' logits."""
+    """Returns memory for the maxima and sums of segments, and for the logit of each target:
+    ``out``, checked, or new buffers of ``dtype``. ``lead``: shape of the rows; ``n``: classes.
+    """
     shapes = signature.shapes({"S": segments(n)}, next(iter(signature.forms)), lead, _KEPT)
     memory = results(out, 3)  # type: ignore[arg-type]
     made = zip(_KEPT, shapes, memory, strict=True)
@@ -93,11 +98,11 @@ def logit_segments(
     out: Out = None,
     kernel: Kernel = None,
 ) -> tuple[Buffer, ...]:
-    """The maximum and the sum of weights of each segment of a row of logits, and the target's
+    """``max(z)`` and ``sum(exp(z - max(z)))`` of each segment of a row of logits, and the target's
     logit (:mod:`ptxgen.numerics.vocab_segments`).
     """
     dtype, count, width = _read(LOGIT_SEGMENTS, x=x, target=target)
-    kept = _kept(b, LOGIT_SEGMENTS, out, x.shape[:-1], width, FULL[STORED[dtype]])
+    kept = _memory(b, LOGIT_SEGMENTS, out, x.shape[:-1], width, FULL[STORED[dtype]])
     if not b.abstract and count:
         scalars: Scalars = (("LDX", _pitch("x", x, count, width)), ("FLAGS", _wide(target)))
         scalars += _caps(softcap, STORED[dtype])
@@ -123,8 +128,10 @@ def logit_gradient(
     out: OverX = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """The gradient of a row's loss by its logits, times the row's share ``dy``
-    (:mod:`ptxgen.numerics.vocab_segments`).
+    """Computes the gradient of a row's loss by its logits ``x``, times ``dy`` of the row
+    (:mod:`ptxgen.numerics.vocab_segments`). ``top``: the row's largest logit; ``scale``: the factor
+    that turns ``exp(z - top)`` into the gradient by logit z, before the target's and smoothing's
+    terms (``1 / sum(exp(z - top))``, if there is no ``z_loss``).
     """
     given = {"x": x, "target": target, "top": top, "scale": scale, "dy": dy}
     dtype, count, width = _read(LOGIT_GRADIENT, **given)
@@ -160,7 +167,7 @@ def linear_segments(
 ) -> tuple[Buffer, ...]:
     """Computes :func:`logit_segments` of the logits ``x . W + bias``, which are not stored.
 
-    Raises UncoveredError where no product does so.
+    Raises UncoveredError if no kernel of a product does that.
     """
     check_dtype("target", target.dtype, ("int64", "int32"))
     dense("target", target, result=False)
@@ -179,7 +186,7 @@ def linear_segments(
     m, n, k = found.dims
     shapes = {name: view.shape for name, view in (*factors.items(), ("target", target))}
     LINEAR_SEGMENTS.infer(shapes, layout, given={"S": segments(n)})
-    kept = _kept(b, LINEAR_SEGMENTS, out, x.shape[:-1], n, "float32")
+    kept = _memory(b, LINEAR_SEGMENTS, out, x.shape[:-1], n, "float32")
     if b.abstract or m == 0:
         return kept
     scalars: dict[str, int | float] = {**dict(ALONE), "LDA": found.lds[0], "LDB": found.lds[1]}

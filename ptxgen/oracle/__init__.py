@@ -1,4 +1,4 @@
-"""NumPy oracles of the contracts and operations, bit for bit what the kernels return."""
+"""NumPy oracles of contracts and operations: they return the kernels' results, bit for bit."""
 
 from ptxgen.oracle import grouped, int4, ops, quantized, row_reductions
 from ptxgen.oracle.activation import activate

@@ -1,8 +1,8 @@
-"""The epilogue activations, step by step as ``templates/include/activation.cuh.j2`` computes them.
+"""Oracle of the epilogue activations: the steps of ``templates/include/activation.cuh.j2``.
 
-:mod:`ptxgen.numerics.activation` has the formulas and numbers. Largest errors, in ulp of the result
-where it is a normal number, and in units of 2**-149 where it is subnormal, over every f32
-argument (against float64; ``tests/oracle/test_reference_activation.py``):
+:mod:`ptxgen.numerics.activation` has the formulas and constants. Largest errors over every f32
+argument against float64, in ulp of the result (in units of 2**-149 where that is subnormal),
+from ``tests/oracle/test_reference_activation.py``:
 
 =========  ======  =========
 name       normal  subnormal
@@ -31,7 +31,7 @@ from ptxgen.oracle.f32 import BLOCK, F32, add, as_f32, div, fma, mul
 
 
 def check_activation(name: str | None) -> str:
-    """``name``, with None meaning ``"none"``; :class:`OptionError` if there is no such."""
+    """Returns the activation's name, ``"none"`` for None. Raises OptionError for an unknown one."""
     if name is None:
         return "none"
     if name not in ACTIVATIONS:
@@ -40,7 +40,7 @@ def check_activation(name: str | None) -> str:
 
 
 def activate(name: str | None, x: ArrayLike) -> F32:
-    """The activation ``name`` of every element of ``x`` (f32), with the bits of the kernels."""
+    """Applies activation ``name`` to each element of ``x`` (f32), with the bits of the kernels."""
     name = check_activation(name)
     values = as_f32(x)
     if name == "none":

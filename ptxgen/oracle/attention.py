@@ -1,4 +1,4 @@
-"""The oracle of attention: contract ``attention/2``, step by step."""
+"""Oracle of attention: contract ``attention/2``, step by step."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ _ONE = np.float32(1)
 
 @dataclass(frozen=True)
 class Logits:
-    """Rule that turns scores into logits. ``rounded``: a logit is a rounded number of its own, not
-    a score times ``factor`` (``scale * log2 e``) within an fma.
+    """Conversion of scores ``q . k`` to logits in base 2.
+
+    ``rounded``: whether logits are rounded to f32; otherwise ``score * factor`` is a product within
+    an fma (step 2 of contract ``attention``).
     """
 
     scale: float
@@ -51,11 +53,15 @@ class Logits:
 
     @property
     def factor(self) -> np.float32:
-        """Factor from scores to logits in base 2; 1 where logits are rounded."""
+        """Factor ``scale * log2(e)`` from scores to logits, f32; 1 if logits are rounded."""
         return _ONE if self.rounded else np.float32(self.scale * math.log2(math.e))
 
-    def of(self, s: F32, bias: F32 | None, slope: F32 | None, away: F32) -> F32:
-        """The logits if they are rounded, else ``s``. ``slope``: added for each place ``away``."""
+    def of(self, s: F32, bias: F32 | None, slope: F32 | None, relative: F32) -> F32:
+        """Returns the rounded logits of scores ``s``; ``s`` itself if logits are not rounded.
+
+        ``bias``, if given, is added; so is ``slope * relative`` (ALiBi), where ``relative`` is the
+        key's position minus the query's.
+        """
         if not self.rounded:
             return s
         t = mul(s, np.float32(self.scale * math.log2(math.e)))
@@ -64,11 +70,11 @@ class Logits:
             t = mul(call(tanh, u), np.float32(self.softcap * math.log2(math.e)))
         if bias is not None:
             t = fma(bias, np.float32(LOG2_E), t)
-        return t if slope is None else fma(mul(slope, np.float32(LOG2_E)), away, t)
+        return t if slope is None else fma(mul(slope, np.float32(LOG2_E)), relative, t)
 
 
 def power(n: F32, tier: str) -> F32:
-    """``2**n`` for n <= 0, integers in tier simt; 0 from -127 downwards, and for NaN."""
+    """``2**n`` for n <= 0, in tier "simt" for integers; 0 for n < -126 and for NaN."""
     if tier != "simt":
         return ex2(np.fmax(n, np.float32(2 * LOWEST)))
     kept = np.where(n > -127, n, np.float32(-127)).astype(np.int32)
@@ -76,14 +82,18 @@ def power(n: F32, tier: str) -> F32:
 
 
 def weight(t: F32, factor: np.float32, top: F32, tier: str) -> F32:
-    """``2**(t * factor - top)``; in tier simt twice that, for integer ``top``."""
+    """Softmax weight ``2**(t * factor - top)`` of score ``t``, where ``top`` is the reference
+    exponent of the row; in tier "simt" twice that, for integer ``top``.
+    """
     if tier == "simt":
-        return above(t, factor, mul(top, np.float32(1 / RANGE)), tier)
-    return above(t, factor, -top, tier)
+        return weight_from_base(t, factor, mul(top, np.float32(1 / RANGE)), tier)
+    return weight_from_base(t, factor, -top, tier)
 
 
-def above(t: F32, factor: np.float32, base: F32, tier: str) -> F32:
-    """``2**(t * factor + base)``; in tier simt ``2 * 2**(t * factor - 128 * base)``."""
+def weight_from_base(t: F32, factor: np.float32, base: F32, tier: str) -> F32:
+    """Softmax weight ``2**(t * factor + base)`` of score ``t``; in tier "simt" it is
+    ``2 * 2**(t * factor - 128 * base)``.
+    """
     with np.errstate(all="ignore"):
         if tier != "simt":
             return ex2(fma(t, factor, base))
@@ -97,21 +107,25 @@ def above(t: F32, factor: np.float32, base: F32, tier: str) -> F32:
     return (p.view(np.int32) + (rounded.view(np.int32) << 23)).view(np.float32)
 
 
-def _top(m: F32, factor: np.float32, tier: str) -> F32:
-    """The reference exponent of weights, ``m * factor``, rounded up in tier simt."""
+def _reference_exponent(m: F32, factor: np.float32, tier: str) -> F32:
+    """Exponent that a row's softmax weights are relative to: its maximum ``m`` times ``factor``, in
+    tier "simt" rounded up to an integer.
+    """
     with np.errstate(all="ignore"):
         t = np.asarray(m * factor, np.float32)
         return t if tier != "simt" else np.ceil(t)
 
 
-def _known(top: F32) -> F32:
+def _finite_reference(top: F32) -> F32:
     return np.where(top == -np.inf, np.float32(0), top)
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of R query rows over some of their keys: the largest score ``m`` [R], the reference
-    exponent of weights ``top`` [R], the sum of weights [R], and the weighted sum of values [R, E].
+    """Running softmax state of R query rows over some of their keys.
+
+    ``m`` [R]: largest score; ``top`` [R]: reference exponent of weights; ``total`` [R]: sum of
+    weights; ``values`` [R, E]: weighted sum of values.
     """
 
     m: F32
@@ -124,9 +138,10 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Queries [R, D] that share keys, as 16-bit patterns or in f32. ``tier``, ``core``: the
-    arithmetic of products; ``dtype``: of queries, keys and values.
+class QueryRows:
+    """Query rows [R, D] that share keys, as 16-bit patterns (uint16) or f32, and their arithmetic.
+
+    ``core``: tensor-core model, None in tier "simt"; ``dtype``: of queries, keys and values, short.
     """
 
     q: Array
@@ -136,7 +151,7 @@ class Rows:
     logits: Logits
 
     def scores(self, k: Array) -> F32:
-        """The scores ``q @ k.T``, [R, K], in f32."""
+        """Returns the query rows' scores ``q @ k.T``, [R, K], in f32."""
         if self.core is None:
             return chain(self.q, k.T, max(1, k.shape[1]))
         return chain16(self.q, k.T, max(1, k.shape[1]), self.dtype, self.core)
@@ -148,10 +163,14 @@ class Rows:
         seen: Seen,
         bias: F32 | None,
         slope: F32 | None,
-        away: F32,
+        relative: F32,
         keys: int,
     ) -> Sums:
-        """Sums of a split: keys [K, D], values [K, E], in blocks of ``keys``; ``seen`` [R, K]."""
+        """Computes the rows' softmax state over one split, keys [K, D] and values [K, E].
+
+        ``seen`` (whether the row sees the key), ``bias``, ``relative`` (key minus query position):
+        [R, K]; ``slope`` (ALiBi): [R, 1]; ``keys``: number of keys per block.
+        """
         count, factor = len(self.q), self.logits.factor
         m = np.full(count, -np.inf, np.float32)
         top = m.copy()
@@ -161,15 +180,15 @@ class Rows:
             part = slice(start, start + keys)
             there = seen[:, part]
             added = None if bias is None else bias[:, part]
-            t = self.logits.of(self.scores(k[part]), added, slope, away[:, part])
+            t = self.logits.of(self.scores(k[part]), added, slope, relative[:, part])
             t = np.where(there, t, np.float32(-np.inf))
             m = np.maximum(m, t.max(axis=1))  # NaN if one is
-            new = _top(m, factor, self.tier)
+            new = _reference_exponent(m, factor, self.tier)
             with np.errstate(all="ignore"):
                 change = power(top - new, self.tier)
             top = new
             sums, values = mul(sums, change[:, None]), mul(values, change[:, None])
-            p = weight(t, factor, _known(top)[:, None], self.tier)
+            p = weight(t, factor, _finite_reference(top)[:, None], self.tier)
             p = np.where(there, p, np.float32(0))
             for j in range(p.shape[1]):
                 lane = j // PAIR % LANES
@@ -179,40 +198,42 @@ class Rows:
         return Sums(m, top, total, values)
 
     def summed(self, p: F32, v: Array, seen: Seen, values: F32) -> F32:
-        """Adds ``p @ v`` to ``values``, over the keys that each row sees."""
+        """Returns ``values + p @ v`` [R, E] for weights ``p`` [R, K], over the keys that each row
+        sees (``seen`` [R, K]).
+        """
         if self.core is None:
             for j in range(p.shape[1]):
                 own = np.where(seen[:, j, None], v[None, j], np.float32(0))
                 values = fma(p[:, j, None], own, values)
             return values
-        weights = factors(_whole(downcast(p, self.dtype).T, 0), self.dtype)
-        number = factors(_whole(v, 0), self.dtype)
-        hidden = ~_whole(seen.T, True)
-        odd = ~np.isfinite(number.value)
+        weights = factors(_pad_terms(downcast(p, self.dtype).T, 0), self.dtype)
+        number = factors(_pad_terms(v, 0), self.dtype)
+        masked = ~_pad_terms(seen.T, True)
+        nonfinite = ~np.isfinite(number.value)
         for j in range(0, len(number.value), TERMS):
             group = slice(j, j + TERMS)
             left = Factors(weights.value[group, :, None], weights.exponent[group, :, None])
             right = Factors(number.value[group, None], number.exponent[group, None])
-            if odd[group].any() and hidden[group].any():
-                gone = hidden[group, :, None] & odd[group, None]
+            if nonfinite[group].any() and masked[group].any():
+                zeroed = masked[group, :, None] & nonfinite[group, None]
                 zero = factors(np.zeros(1, np.uint16), self.dtype)
                 right = Factors(
-                    np.where(gone, 0.0, right.value),
-                    np.where(gone, zero.exponent, right.exponent),
+                    np.where(zeroed, 0.0, right.value),
+                    np.where(zeroed, zero.exponent, right.exponent),
                 )
             with np.errstate(all="ignore"):
                 values = accumulate(left, right, values, self.core)
         return values
 
 
-def _whole(x: Array, fill: Any) -> Array:
-    """``x`` padded with ``fill`` to a multiple of 16 along its first axis."""
+def _pad_terms(x: Array, fill: Any) -> Array:
+    """Pads ``x`` with ``fill`` along its first axis, to a multiple of 16."""
     missing = -len(x) % TERMS
     return np.concatenate([x, np.full((missing, *x.shape[1:]), fill, x.dtype)])
 
 
-def joined(parts: Sequence[Sums], tier: str) -> Sums:
-    """Merges the sums of splits, ascending."""
+def merge(parts: Sequence[Sums], tier: str) -> Sums:
+    """Merges the softmax states of splits, in ascending order of keys."""
     count, width = parts[0].values.shape
     m = np.full(count, -np.inf, np.float32)
     top, total, values = m.copy(), np.zeros(count, np.float32), np.zeros((count, width), np.float32)
@@ -227,19 +248,19 @@ def joined(parts: Sequence[Sums], tier: str) -> Sums:
     return Sums(m, top, total, values)
 
 
-def with_sink(sums: Sums, sink: F32, tier: str) -> Sums:
-    """Adds a sink, a logit [R] that has no value."""
+def add_sink(sums: Sums, sink: F32, tier: str) -> Sums:
+    """Adds an attention sink, a logit [R] without a value, to the softmax state of rows."""
     m, top, total, values = sums
     with np.errstate(all="ignore"):
         t = mul(sink, np.float32(LOG2_E))
-        new = np.maximum(top, _top(t, _ONE, tier))
+        new = np.maximum(top, _reference_exponent(t, _ONE, tier))
         old = power(top - new, tier)
-    total = fma(total, old, weight(t, _ONE, _known(new), tier))
+    total = fma(total, old, weight(t, _ONE, _finite_reference(new), tier))
     return Sums(np.maximum(m, t), new, total, mul(values, old[:, None]))
 
 
-def finished(sums: Sums, tier: str) -> tuple[F32, F32]:
-    """Results [R, E] in f32, and the logarithms of the sums of exponentials [R]."""
+def normalize(sums: Sums, tier: str) -> tuple[F32, F32]:
+    """Returns the outputs [R, E] in f32, and the log-sum-exps [R], of a final softmax state."""
     m, top, total, values = sums
     empty, lost = total == 0, ~(m < np.inf)
     with np.errstate(all="ignore"):
@@ -251,22 +272,27 @@ def finished(sums: Sums, tier: str) -> tuple[F32, F32]:
     return np.where(lost[:, None], nan, o), np.where(lost, nan, lse)
 
 
-def pairs(
-    places: NDArray[np.int64], queries: int, keys: int, causal: bool, window: int | None
+def visibility(
+    positions: NDArray[np.int64], queries: int, keys: int, causal: bool, window: int | None
 ) -> tuple[Seen, F32]:
-    """Whether each row may see each key, and the key's place relative to the row's own, [R, K]."""
-    spans = [span(int(i), queries, keys, causal, window) for i in places]
+    """Returns two arrays [R, K]: whether each row may see each key, and the key's position minus
+    that of the row's query.
+
+    ``positions`` [R]: index of each row's query; a row whose index is not in [0, ``queries``) sees
+    nothing. The others: see :func:`ptxgen.numerics.attention.span`.
+    """
+    spans = [span(int(i), queries, keys, causal, window) for i in positions]
     low, high = (np.array([s[i] for s in spans], np.int64).reshape(-1, 1) for i in (0, 1))
     at = np.arange(keys)
-    seen = (low <= at) & (at < high) & ((places >= 0) & (places < queries))[:, None]
-    return seen, (at - (places + keys - queries)[:, None]).astype(np.float32)
+    seen = (low <= at) & (at < high) & ((positions >= 0) & (positions < queries))[:, None]
+    return seen, (at - (positions + keys - queries)[:, None]).astype(np.float32)
 
 
 def rows(
-    of: Rows,
+    of: QueryRows,
     k: Array,
     v: Array,
-    places: NDArray[np.int64],
+    positions: NDArray[np.int64],
     queries: int,
     *,
     causal: bool = False,
@@ -276,13 +302,13 @@ def rows(
     slopes: F32 | None = None,
     sinks: F32 | None = None,
 ) -> tuple[F32, F32]:
-    """Results [R, E] and logarithms [R] of rows that share keys [K, D] and values [K, E].
+    """Computes outputs [R, E] and log-sum-exps [R] of rows that share keys [K, D], values [K, E].
 
-    ``places``: index of each row's query in its sequence of ``queries``; ``mask``, ``bias`` [R, K];
-    ``slopes``, ``sinks`` [R].
+    ``of``: the query rows; ``positions``: index of each row's query in its sequence of ``queries``;
+    ``mask``, ``bias`` [R, K]; ``slopes``, ``sinks`` [R].
     """
     keys = len(k)
-    seen, away = pairs(places, queries, keys, causal, window)
+    seen, relative = visibility(positions, queries, keys, causal, window)
     seen = seen if mask is None else seen & mask
     slope = None if slopes is None else slopes[:, None]
     width = block(k.shape[1], v.shape[1])
@@ -290,23 +316,23 @@ def rows(
     for start in range(0, keys, SPLIT):
         part = slice(start, start + SPLIT)
         added = None if bias is None else bias[:, part]
-        taken = k[part], v[part], seen[:, part], added, slope, away[:, part]
-        parts.append(of.split(*taken, width))
+        arrays = k[part], v[part], seen[:, part], added, slope, relative[:, part]
+        parts.append(of.split(*arrays, width))
     if not parts:
         count = len(of.q)
         none = np.full(count, -np.inf, np.float32)
         nothing = np.zeros(count, np.float32), np.zeros((count, v.shape[1]), np.float32)
         parts.append(Sums(none, none.copy(), *nothing))
-    sums = joined(parts, of.tier)
+    sums = merge(parts, of.tier)
     if sinks is not None:
-        sums = with_sink(sums, sinks, of.tier)
-    return finished(sums, of.tier)
+        sums = add_sink(sums, sinks, of.tier)
+    return normalize(sums, of.tier)
 
 
 @dataclass(frozen=True)
 class OneSequence:
-    """One sequence: queries [S, H, D], keys [K, HK, D] and values [K, HK, E], the mask and the bias
-    [H, S, K], and the views that results are written to: [S, H, E] and [S, H].
+    """Arrays of one sequence: queries [S, H, D], keys [K, HK, D], values [K, HK, E], mask and bias
+    [H, S, K], and views to write results to: ``out`` [S, H, E] and ``lse`` [S, H].
     """
 
     q: Array
@@ -343,22 +369,22 @@ def attention(
     arch: str = "sm_90",
 ) -> Any:
     """``softmax(scale · q kᵀ + mask) v`` with the bits of :func:`ptxgen.attention`, whose arguments
-    these are. ``check`` changes none.
+    it takes. ``check`` is ignored; ``arch`` selects the model of tensor cores.
     """
     q, k, v = (np.asarray(x) for x in (q, k, v))
-    kind = _, dtype, core, _ = kind_of(q, scale, softcap, (bias, slopes), arch)
+    kind = _, dtype, core, _ = arithmetic_of(q, scale, softcap, (bias, slopes), arch)
     out = np.zeros((*q.shape[:-1], v.shape[-1]), q.dtype)
     lse = np.full(q.shape[:-1], -np.inf, np.float32)
     arrays = q, k, v, out, lse
     counts = lengths, starts, query_lengths, cu_seqlens, cu_seqlens_k, block_table
     group = heads_of(q, layout, counts) // heads_of(k, layout, counts, block_table is not None)
     for one in sequences(arrays, mask, bias, counts, layout):
-        places = np.arange(len(one.q)).repeat(group)
-        if not len(places):
+        positions = np.arange(len(one.q)).repeat(group)
+        if not len(positions):
             continue
         for head in range(one.k.shape[1]):
             own = slice(head * group, (head + 1) * group)
-            shape = len(places), -1
+            shape = len(positions), -1
             rows_q, keys, values = (
                 x if core is None else np.ascontiguousarray(x).view(np.uint16)
                 for x in (one.q[:, own].reshape(shape), one.k[:, head], one.v[:, head])
@@ -368,14 +394,14 @@ def attention(
                 for name, x in (("mask", one.mask), ("bias", one.bias))
             }
             heads: dict[str, Any] = {
-                name: None if x is None else np.tile(_of_heads(x)[own], len(one.q))
+                name: None if x is None else np.tile(_per_head(x)[own], len(one.q))
                 for name, x in (("sinks", sinks), ("slopes", slopes))
             }
             found, sums = rows(
-                Rows(rows_q, *kind),
+                QueryRows(rows_q, *kind),
                 keys,
                 values,
-                places,
+                positions,
                 len(one.q),
                 causal=causal,
                 window=window,
@@ -387,16 +413,18 @@ def attention(
     return (out, lse) if return_lse else out
 
 
-def _of_heads(x: ArrayLike) -> F32:
-    """A number for each head, in f32, which holds 16-bit floats exactly."""
+def _per_head(x: ArrayLike) -> F32:
+    """Converts an array of one value per head to f32, exactly."""
     return np.asarray(x).astype(np.float32)
 
 
-def kind_of(
+def arithmetic_of(
     q: Array, scale: float | None, softcap: float | None, added: Sequence[Any], arch: str
 ) -> tuple[str, str, TensorCore | None, Logits]:
-    """The tier of a call, its dtype, its tensor cores and its logits. ``added``: arguments that are
-    added to logits, or None.
+    """Returns a call's tier, short dtype, tensor-core model (None in tier "simt"), and conversion
+    of scores to logits.
+
+    ``added``: bias and slopes, None if absent. If one is given, logits are rounded.
     """
     dtype = DTYPES[q.dtype.name]
     tier = AUTO_TIER[dtype]
@@ -406,13 +434,17 @@ def kind_of(
     return tier, dtype, core, Logits(scale, softcap, rounded)
 
 
-def _to(x: Array, shape: tuple[int, ...]) -> Array:
-    """``x`` broadcast to ``shape``; an array that has this shape stays writable."""
+def _broadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """Broadcasts ``x`` to ``shape``; an array of this shape is returned as it is, writable."""
     return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
 def heads_of(x: Array, layout: str, counts: Sequence[Any], paged: bool = False) -> int:
-    """The number of heads of an argument."""
+    """Number of heads of ``x``, the array q, k or v of a call.
+
+    ``layout``: of the call; ``counts``: see :func:`sequences`; ``paged``: whether x is a paged
+    cache.
+    """
     packed = paged or counts[3] is not None
     return int(x.shape[-3 if layout == "bhsd" and not packed else -2])
 
@@ -420,7 +452,10 @@ def heads_of(x: Array, layout: str, counts: Sequence[Any], paged: bool = False) 
 def sequences(
     arrays: tuple[Array, ...], mask: Any, bias: Any, counts: Sequence[Any], layout: str
 ) -> Iterator[OneSequence]:
-    """Yields the sequences of a call, as views of its arrays."""
+    """Yields the sequences of a call, as views of its arrays (q, k, v, out, lse).
+
+    ``counts``: the arguments lengths, starts, query_lengths, cu_seqlens, cu_seqlens_k, block_table.
+    """
     q, k, v, out, lse = arrays
     lengths, starts, query_lengths, cu, cu_k, table = (
         None if x is None else np.asarray(x).astype(np.int64) for x in counts
@@ -447,14 +482,15 @@ def sequences(
             ends = cu if cu_k is None else cu_k
             keys, values = (x[ends[b] : ends[b + 1]] for x in (k, v))
         else:
-            keys, values = (_to(x, (*lead, *x.shape[-3:]))[at] for x in (k, v))
+            keys, values = (_broadcast(x, (*lead, *x.shape[-3:]))[at] for x in (k, v))
         first = 0 if starts is None else min(max(int(starts[b]), 0), len(keys))
         last = len(keys) if lengths is None else first + max(int(lengths[b]), 0)
         live = slice(0, len(own[0]) if query_lengths is None else max(int(query_lengths[b]), 0))
         queries, outs, sums = (x[live] for x in own)
         shape = *lead, q.shape[-2], q.shape[-3], len(keys)
         seen, added = (
-            None if x is None else _to(x, shape)[at][:, live, first:last] for x in (mask, bias)
+            None if x is None else _broadcast(x, shape)[at][:, live, first:last]
+            for x in (mask, bias)
         )
         wide = None if added is None else widened(added, NAMES[added.dtype.name])
         yield OneSequence(queries, keys[first:last], values[first:last], seen, wide, outs, sums)

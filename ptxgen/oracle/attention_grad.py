@@ -1,4 +1,4 @@
-"""The oracle of attention's gradients: contract ``attention_grad/3``, step by step."""
+"""Oracle of attention's gradients: contract ``attention_grad/3``, step by step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.numerics.attention import LOG2_E, QUERIES, RANGE, part
 from ptxgen.numerics.softcap import tanh
-from ptxgen.oracle.attention import Array, Rows, above, heads_of, kind_of, pairs, sequences
+from ptxgen.oracle.attention import (
+    Array,
+    QueryRows,
+    arithmetic_of,
+    heads_of,
+    sequences,
+    visibility,
+    weight_from_base,
+)
 from ptxgen.oracle.dot16 import TERMS
 from ptxgen.oracle.f32 import F32, add, fma, mul
 from ptxgen.oracle.formula import call, stored, widened
@@ -21,17 +29,22 @@ _NAN = np.float32(np.nan)
 
 
 @dataclass(frozen=True)
-class Weighed:
-    """Gradients ``do`` [R, E] of R rows' results, their logarithms and D, [R] each."""
+class OutputGradients:
+    """Per-row inputs of a backward pass: output gradients ``do`` [R, E], log-sum-exps ``lse`` [R],
+    and ``delta = sum(do * o)`` [R].
+    """
 
     do: Array
     lse: F32
     delta: F32
 
 
-def orders(queries: int, group: int) -> list[NDArray[np.int64]]:
-    """Row indices ``query * group + head`` in the order in which each partial sum over rows adds
-    them; -1 is a row of zeros, which fills up a group of 16.
+def row_orders(queries: int, group: int) -> list[NDArray[np.int64]]:
+    """Returns, for each partial sum of ``dk`` and ``dv``, the query rows in their order of
+    addition.
+
+    A row is its index ``query * group + head``, where ``group`` query heads share a key head; -1
+    stands for a row of zeros, which pads to a multiple of 16.
     """
     heads, found = part(group), []
     for first in range(0, group, heads):
@@ -44,10 +57,15 @@ def orders(queries: int, group: int) -> list[NDArray[np.int64]]:
     return found
 
 
-def _over_rows(of: Rows, w: F32, x: Array, seen: NDArray[np.bool_], group: int) -> F32:
-    """``w.T @ x`` over rows, as partial sums that are added in order."""
+def _sum_over_rows(of: QueryRows, w: F32, x: Array, seen: NDArray[np.bool_], group: int) -> F32:
+    """Returns ``w.T @ x`` [K, N], summed over the query rows that see each key in the order of
+    contract ``attention_grad``.
+
+    ``w``, ``seen`` (whether the row sees the key): [R, K]; ``x`` [R, N]; ``of``: the arithmetic;
+    ``group``: query heads per key head.
+    """
     total = None
-    for rows in orders(len(w) // group, group):
+    for rows in row_orders(len(w) // group, group):
         there = (rows >= 0)[:, None]
         own, values = np.where(there, w[rows], _ZERO), np.where(there, x[rows], 0).astype(x.dtype)
         zeros = np.zeros((w.shape[1], x.shape[1]), np.float32)
@@ -58,7 +76,9 @@ def _over_rows(of: Rows, w: F32, x: Array, seen: NDArray[np.bool_], group: int) 
 
 
 def _base(lse: F32, tier: str) -> F32:
-    """``base`` of :func:`above` that subtracts ``lse``: ``-lse * LOG2_E``, scaled in tier simt."""
+    """Returns the argument ``base`` of :func:`weight_from_base` for which a logit's weight is its
+    softmax probability ``exp(logit - lse)``, 0 where ``lse`` is -inf.
+    """
     empty = lse == -np.inf
     with np.errstate(all="ignore"):
         if tier != "simt":
@@ -68,25 +88,29 @@ def _base(lse: F32, tier: str) -> F32:
 
 
 def gradients(
-    of: Rows,
+    of: QueryRows,
     k: Array,
     v: Array,
-    by: Weighed,
+    by: OutputGradients,
     seen: NDArray[np.bool_],
     bias: F32 | None,
     slope: F32 | None,
-    away: F32,
+    relative: F32,
     group: int,
 ) -> tuple[F32, F32, F32, F32]:
-    """Gradients, before scaling, by queries [R, D], keys [K, D] and values [K, E], and by the bias
-    [R, K].
+    """Returns the gradients by queries [R, D] and keys [K, D], both before the factor ``scale``, by
+    values [K, E] and by the bias [R, K], of one key head.
+
+    ``of``: the query rows; ``by``: their output gradients; ``seen`` (whether the row sees the key),
+    ``bias``, ``relative`` (key minus query position): [R, K]; ``slope`` (ALiBi): [R, 1]; ``group``:
+    query heads per key head.
     """
     logits = of.logits
     s = of.scores(k)
-    t = logits.of(s, bias, slope, away)
-    p = above(t, logits.factor, _base(by.lse, of.tier)[:, None], of.tier)
+    t = logits.of(s, bias, slope, relative)
+    p = weight_from_base(t, logits.factor, _base(by.lse, of.tier)[:, None], of.tier)
     p = np.where(np.isnan(by.lse)[:, None], _NAN, p)
-    dp = Rows(by.do, of.tier, of.dtype, of.core, logits).scores(v)
+    dp = QueryRows(by.do, of.tier, of.dtype, of.core, logits).scores(v)
     ds = mul(p, add(dp, -by.delta[:, None]))
     dbias = np.where(seen, ds, _ZERO)
     if logits.softcap is not None:
@@ -94,8 +118,8 @@ def gradients(
         ds = mul(ds, fma(-h, h, np.float32(1)))
     p, ds = np.where(seen, p, _ZERO), np.where(seen, ds, _ZERO)
     dq = of.summed(ds, k, seen, np.zeros((len(s), k.shape[1]), np.float32))
-    dk = _over_rows(of, ds, of.q, seen, group)
-    dv = _over_rows(of, p, by.do, seen, group)
+    dk = _sum_over_rows(of, ds, of.q, seen, group)
+    dv = _sum_over_rows(of, p, by.do, seen, group)
     return dq, dk, dv, dbias
 
 
@@ -123,37 +147,40 @@ def attention_backward(
     dlogits: bool = False,
     arch: str = "sm_90",
 ) -> Any:
-    """The gradients of :func:`ptxgen.attention` by q, k and v, D, and the gradient by the logits if
-    ``dlogits``, of results and logarithms; ``k`` and ``v`` have all leading dimensions.
+    """Gradients of :func:`ptxgen.attention`: returns dq, dk, dv, ``D = sum(do * o)`` and, with
+    ``dlogits``, the gradient by the logits (so by the bias) [..., H, S, K].
+
+    ``o``, ``lse``: results of the forward pass; ``k``, ``v``: with all leading dimensions of q. The
+    other arguments are those of the forward pass.
     """
     do, q, k, v, lse = (np.asarray(x) for x in (do, q, k, v, lse))
     with np.errstate(all="ignore"):
         products = np.asarray(do).astype(np.float32) * np.asarray(o).astype(np.float32)
     delta = reduce("sum", products)[..., 0]
-    kind = _, dtype, core, logits = kind_of(q, scale, softcap, (bias, slopes), arch)
+    kind = _, dtype, core, logits = arithmetic_of(q, scale, softcap, (bias, slopes), arch)
     by = np.float32(logits.scale)
     dq, dk, dv = (np.zeros_like(x) for x in (q, k, v))
     counts = lengths, starts, query_lengths, cu_seqlens, cu_seqlens_k, None
-    turned = layout == "bhsd" and cu_seqlens is None
-    tokens = (x.shape[-2 if turned else -3] for x in (q, k))
+    heads_first = layout == "bhsd" and cu_seqlens is None
+    tokens = (x.shape[-2 if heads_first else -3] for x in (q, k))
     shape = *q.shape[:-3], heads_of(q, layout, counts), *tokens
     dbias = np.zeros(shape, np.float32) if dlogits else None
     group = heads_of(q, layout, counts) // heads_of(k, layout, counts)
     read = sequences((q, k, v, do, lse), mask, bias, counts, layout)
-    made = sequences((dq, dk, dv, delta[..., None], delta), dbias, None, counts, layout)
-    for one, to in zip(read, made, strict=True):
+    written = sequences((dq, dk, dv, delta[..., None], delta), dbias, None, counts, layout)
+    for one, to in zip(read, written, strict=True):
         queries, keys = len(one.q), len(one.k)
-        places = np.arange(queries).repeat(group)
-        if not len(places) or not keys:
+        positions = np.arange(queries).repeat(group)
+        if not len(positions) or not keys:
             continue
-        seen, away = pairs(places, queries, keys, causal, window)
+        seen, relative = visibility(positions, queries, keys, causal, window)
         for head in range(one.k.shape[1]):
             own = slice(head * group, (head + 1) * group)
-            rows_q, rows_do, held_k, held_v = (
+            rows_q, rows_do, head_k, head_v = (
                 x if core is None else np.ascontiguousarray(x).view(np.uint16)
                 for x in (
-                    one.q[:, own].reshape(len(places), -1),
-                    one.out[:, own].reshape(len(places), -1),
+                    one.q[:, own].reshape(len(positions), -1),
+                    one.out[:, own].reshape(len(positions), -1),
                     one.k[:, head],
                     one.v[:, head],
                 )
@@ -164,14 +191,14 @@ def attention_backward(
             )
             slope = None if slopes is None else widened(np.asarray(slopes), "f32")[own]
             by_q, by_k, by_v, by_bias = gradients(
-                Rows(rows_q, *kind),
-                held_k,
-                held_v,
-                Weighed(rows_do, one.lse[:, own].reshape(-1), to.lse[:, own].reshape(-1)),
+                QueryRows(rows_q, *kind),
+                head_k,
+                head_v,
+                OutputGradients(rows_do, one.lse[:, own].reshape(-1), to.lse[:, own].reshape(-1)),
                 seen if there is None else seen & there,
                 added,
                 None if slope is None else np.tile(slope, queries)[:, None],
-                away,
+                relative,
                 group,
             )
             to.q[:, own] = stored(fma(by_q, by, _ZERO), dtype).reshape(queries, group, -1)

@@ -1,4 +1,4 @@
-"""Gives oracles the arguments of the library's operations: ``out=``, ``kernel``, ``stream``."""
+"""Wrapper that adds the library's common arguments to oracles: ``out``, ``kernel``, ``stream``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ Array = NDArray[Any]
 
 
 def as_called(oracle: Callable[..., Array], *, accumulates: bool = False) -> Callable[..., Array]:
-    """``oracle`` with the other arguments of the library's operation of the same name.
+    """Wraps ``oracle`` with the further arguments of the library's operation of the same name.
 
-    ``out``: a NumPy array to write to, which is returned; it gives the dtype of the result unless
-    ``out_dtype`` does. ``accumulate`` (where the operation has it): adds to ``out``. ``kernel``
-    and ``stream`` change no bit, and nothing here. A call without a layout that callers must state
-    warns.
+    ``out``: a NumPy array to write to, which is returned; it sets the dtype of the result unless
+    ``out_dtype`` does. ``accumulate`` (only with ``accumulates``): whether to add to ``out``.
+    ``kernel`` and ``stream`` are ignored. A call that omits a required layout warns.
     """
     named = inspect.signature(oracle)
     layout = named.parameters.get("layout")

@@ -1,4 +1,4 @@
-"""The oracle of reductions down columns: evaluates the formula on columns moved last, as rows."""
+"""Oracle of reductions down columns: moves the reduced axis last and evaluates row formulas."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Array = NDArray[Any]
 
 
 def reduce_columns(how: str, *arguments: Any, out_dtype: Any = None, **named: Any) -> Any:
-    """A reduction of :data:`ptxgen.numerics.column_reductions.REDUCTIONS` by its name, with the
-    bits of the operation of that name.
+    """Computes the reduction ``how`` of :data:`ptxgen.numerics.column_reductions.REDUCTIONS`, with
+    the kernels' bits. Returns one array, or a tuple.
     """
     row = REDUCTIONS[how]
     given = {**dict(zip(row.kinds, arguments, strict=False)), **named}
@@ -37,8 +37,8 @@ def reduce_columns(how: str, *arguments: Any, out_dtype: Any = None, **named: An
             rows[name] = np.moveaxis(array.reshape(outer, n, inner), 1, 2)
         else:
             rows[name] = array.reshape(1, 1, n)
-    made = results(formula, rows, reduce, n)
-    shaped = tuple(m.reshape(s) for m, s in zip(made, inferred.results, strict=True))
+    values = results(formula, rows, reduce, n)
+    shaped = tuple(m.reshape(s) for m, s in zip(values, inferred.results, strict=True))
     return shaped[0] if len(shaped) == 1 else shaped
 
 

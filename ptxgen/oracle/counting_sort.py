@@ -1,4 +1,4 @@
-"""The oracles of sorting, counting and placing integers."""
+"""Oracles of sorting and counting integers, and of writing rows or elements by index."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ Array = NDArray[Any]
 
 
 def sort_integers(x: ArrayLike) -> tuple[Array, Array]:
-    """``x`` sorted, ascending and stable, and the index that each element had."""
+    """Stable ascending sort; returns the sorted array and the original index of each element."""
     array = np.asarray(x)
     order = np.argsort(array, kind="stable")
     return array[order], order.astype(np.int64)
 
 
 def count_integers(x: ArrayLike, bins: int, *, first: int = 0, up_to: bool = False) -> Array:
-    """Counts of ``first``, ``first + 1`` ... in x; ``up_to``: of elements not above each."""
+    """Histogram of ``bins`` bins, int32: bin i counts the elements equal to ``first + i``, with
+    ``up_to`` those of at most ``first + i``.
+    """
     array = np.asarray(x).astype(np.int64)
     if up_to:
         ends = (np.count_nonzero(array <= first + i) for i in range(bins))
@@ -28,8 +30,9 @@ def count_integers(x: ArrayLike, bins: int, *, first: int = 0, up_to: bool = Fal
 
 
 def put_rows(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
-    """``x`` [B, V, I] with rows ``indices`` [K] replaced by those of ``source`` [B, K, I]; of equal
-    indices the last counts.
+    """Returns ``x`` [B, V, I] with rows ``indices`` [K] replaced by those of ``source`` [B, K, I].
+
+    The last of equal indices wins; indices out of range are ignored.
     """
     found, rows = np.array(x), np.asarray(source)
     for k, index in enumerate(np.asarray(indices).tolist()):
@@ -39,7 +42,9 @@ def put_rows(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
 
 
 def placed(indices: ArrayLike, source: ArrayLike | None = None) -> Array:
-    """``y[indices[i]] = source[i]``, or i without a source, for a permutation ``indices``."""
+    """Returns y with ``y[indices[i]] = source[i]`` for a permutation ``indices``; without a source,
+    the inverse permutation.
+    """
     which = np.asarray(indices)
     found = np.empty(which.size, np.int64)
     found[which] = np.arange(which.size) if source is None else source

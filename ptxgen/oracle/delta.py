@@ -1,4 +1,4 @@
-"""The oracles of recurrences of a matrix: contracts ``delta/1`` and ``delta_grad/1``."""
+"""Oracles of recurrences with a matrix state: contracts ``delta/1`` and ``delta_grad/1``."""
 
 from __future__ import annotations
 
@@ -30,16 +30,23 @@ def recurrence(
     return_state: bool = True,
     return_writes: bool = False,
 ) -> Any:
-    """The results, the last state and the writes of ``recurrence``, with its bits."""
-    of = Walk(q, k, v, g, beta, state, delta)
-    out, w = np.empty(of.v.shape, np.float32), np.empty(of.v.shape, np.float32)
-    for t in range(of.tokens):
-        of.step(t)
-        w[:, t] = of.w
-        o = mul(np.float32(scale), of.answer(of.q[:, t]))
-        out[:, t] = o if skip is None else fma(np.asarray(skip)[:, None], of.v[:, t], o)
+    """Oracle of operation ``recurrence``: runs contract ``delta/1`` from the first token to the
+    last.
+
+    ``q``, ``k``: [..., tokens, key heads, rows]; ``v``: [..., tokens, heads, columns]; ``g``
+    (logarithm of the decay), ``beta``: [..., tokens, heads]; ``skip``: [heads]; ``state``: the
+    first state, by default zeros; ``delta``: whether the delta rule is applied. Returns ``o``, then
+    the last state if ``return_state``, then each token's ``w`` if ``return_writes``.
+    """
+    scan = StateScan(q, k, v, g, beta, state, delta)
+    out, w = np.empty(scan.v.shape, np.float32), np.empty(scan.v.shape, np.float32)
+    for t in range(scan.tokens):
+        scan.step(t)
+        w[:, t] = scan.w
+        o = mul(np.float32(scale), scan.read_state(scan.q[:, t]))
+        out[:, t] = o if skip is None else fma(np.asarray(skip)[:, None], scan.v[:, t], o)
     y = stored(out, NAMES[v.dtype.name]).reshape(v.shape)
-    found = [y, *([of.last()] if return_state else []), *([w.reshape(v.shape)] * return_writes)]
+    found = [y, *([scan.last()] if return_state else []), *([w.reshape(v.shape)] * return_writes)]
     return tuple(found) if len(found) > 1 else y
 
 
@@ -55,19 +62,26 @@ def descend(
     scale: float = 1.0,
     delta: bool = True,
 ) -> tuple[Array, Array, Array]:
-    """The results of ``delta_descend``: the first walk of ``delta_grad``."""
-    of = Walk(q, k, do, g, beta, dstate, delta)
-    ws, e = wide(w).reshape(of.v.shape), mul(np.float32(scale), of.v)
-    dd, dk = np.empty(of.v.shape, np.float32), []
-    for t in reversed(range(of.tokens)):
-        of.state = fma(of.q[:, t, :, :, None], e[:, t, :, None], of.state)
-        dd[:, t] = over_rows(of.k[:, t], of.state)
-        dw = mul(of.beta[:, t], dd[:, t])
-        dk.append(over_columns(mul(of.beta[:, t], ws[:, t]), of.state))
+    """Oracle of ``delta_descend``: step 1 of contract ``delta_grad``, from the last token to the
+    first.
+
+    ``do``: gradient by the results; ``w``: of each token, from :func:`recurrence`; ``dstate``:
+    gradient by the last state, by default zeros. Returns ``dd``, the gradient by each token's
+    ``d = beta * w``; partial sums of ``dk`` [..., tokens, heads, parts, rows]; and the gradient by
+    the first state.
+    """
+    scan = StateScan(q, k, do, g, beta, dstate, delta)
+    ws, e = wide(w).reshape(scan.v.shape), mul(np.float32(scale), scan.v)
+    dd, dk = np.empty(scan.v.shape, np.float32), []
+    for t in reversed(range(scan.tokens)):
+        scan.state = fma(scan.q[:, t, :, :, None], e[:, t, :, None], scan.state)
+        dd[:, t] = over_rows(scan.k[:, t], scan.state)
+        dw = mul(scan.beta[:, t], dd[:, t])
+        dk.append(over_columns(mul(scan.beta[:, t], ws[:, t]), scan.state))
         if delta:
-            of.state = fma(-of.k[:, t, :, :, None], dw[:, :, None], of.state)
-        of.state = mul(call(exp, of.g[:, t])[..., None], of.state)
-    return dd.reshape(do.shape), of.parts(dk[::-1]), of.last()
+            scan.state = fma(-scan.k[:, t, :, :, None], dw[:, :, None], scan.state)
+        scan.state = mul(call(exp, scan.g[:, t])[..., None], scan.state)
+    return dd.reshape(do.shape), scan.parts(dk[::-1]), scan.last()
 
 
 def ascend(
@@ -81,20 +95,32 @@ def ascend(
     state: Array | None = None,
     scale: float = 1.0,
 ) -> Any:
-    """The results of ``delta_ascend``: the second walk of ``delta_grad``."""
-    of = Walk(k, k, w, g, beta, state, dd is not None)
-    e, dq, dk = mul(np.float32(scale), wide(do).reshape(of.v.shape)), [], []
-    for t in range(of.tokens):
-        of.step(t, of.v[:, t])
-        dq.append(over_columns(e[:, t], of.state))
+    """Oracle of ``delta_ascend``: step 2 of contract ``delta_grad``, from the first token to the
+    last.
+
+    ``do``: gradient by the results; ``w``: of each token, from :func:`recurrence`; ``dd``: result
+    of :func:`descend`, with the delta rule only; ``state``: the first state, by default zeros.
+    Returns partial sums of ``dq`` [..., tokens, heads, parts, rows] and, if ``dd`` is given, the
+    second partial sums of ``dk``.
+    """
+    scan = StateScan(k, k, w, g, beta, state, dd is not None)
+    e, dq, dk = mul(np.float32(scale), wide(do).reshape(scan.v.shape)), [], []
+    for t in range(scan.tokens):
+        scan.step(t, scan.v[:, t])
+        dq.append(over_columns(e[:, t], scan.state))
         if dd is not None:
-            dw = mul(of.beta[:, t], wide(dd).reshape(of.v.shape)[:, t])
-            dk.append(over_columns(-dw, of.before))
-    return of.parts(dq) if dd is None else (of.parts(dq), of.parts(dk))
+            dw = mul(scan.beta[:, t], wide(dd).reshape(scan.v.shape)[:, t])
+            dk.append(over_columns(-dw, scan.before))
+    return scan.parts(dq) if dd is None else (scan.parts(dq), scan.parts(dk))
 
 
-class Walk:
-    """A state [batch, heads, rows, columns] that is updated token by token."""
+class StateScan:
+    """State of a recurrence, [batch, heads, rows, columns], which :meth:`step` updates token by
+    token.
+
+    The arguments are those of :func:`recurrence`. Zeros pad the rows to whole groups,
+    :func:`ptxgen.numerics.delta.groups` of them.
+    """
 
     def __init__(
         self,
@@ -119,34 +145,44 @@ class Walk:
             self.state[:, :, : self.rows] = given.reshape(seqs, heads, self.rows, columns)
 
     def _keys(self, x: Array, seqs: int, heads: int, filled: int) -> F32:
-        """Keys (or queries) for each head of values, their rows padded with zeros."""
+        """Converts keys or queries ``x`` to f32, repeats them for each of ``heads`` heads of
+        values, and pads their rows with zeros to ``filled``.
+        """
         shared = x.shape[-2]
         found = np.zeros((seqs, self.tokens, shared, filled), np.float32)
         found[..., : self.rows] = wide(x).reshape(seqs, self.tokens, shared, self.rows)
         return np.repeat(found, heads // max(shared, 1), axis=2)
 
     def step(self, t: int, w: F32 | None = None) -> None:
-        """Advances the state over token ``t``. ``w``: the value written, if it is known."""
+        """Updates the state by token ``t``, and stores the token's ``a``, ``w`` and ``d``, named as
+        in contract ``delta``, and ``before``, the decayed state ``a * S``.
+
+        ``w``: the token's ``w`` if it is known; by default it is computed.
+        """
         self.a = call(exp, self.g[:, t])
         self.w = self.v[:, t] if w is None else w
         if self.delta and w is None:
-            self.w = fma(-self.a, self.answer(self.k[:, t]), self.v[:, t])
+            self.w = fma(-self.a, self.read_state(self.k[:, t]), self.v[:, t])
         self.d = mul(self.beta[:, t], self.w)
         self.before = mul(self.a[..., None], self.state)
         self.state = fma(self.k[:, t, :, :, None], self.d[:, :, None], self.before)
 
-    def answer(self, x: F32) -> F32:
-        """The state read by ``x``: ``sum_n x[n] S[n, p]``."""
+    def read_state(self, x: F32) -> F32:
+        """Returns the state's product with ``x`` [..., rows]: ``sum_n x[n] S[n, p]``."""
         return over_rows(x, self.state)
 
     def last(self) -> Array:
-        """The state as it is returned."""
+        """Returns the state without padding, in the operation's layout: [..., heads, rows, columns]
+        with the delta rule, else [..., heads, columns, rows].
+        """
         found = self.state[:, :, : self.rows]
         found = found if self.delta else found.swapaxes(-1, -2)
         return np.ascontiguousarray(found.reshape(*self.lead, *found.shape[1:]))
 
     def parts(self, found: list[Array]) -> Array:
-        """Stacks the tokens' parts as they are returned: [..., tokens, heads, parts, rows]."""
+        """Returns one array [..., tokens, heads, parts, rows] of ``found``, each token's partial
+        sums over columns, without the padding of rows.
+        """
         heads, count = self.v.shape[2], parts(self.v.shape[3])
         shape = (*self.lead, self.tokens, heads, count, self.rows)
         if not found:
@@ -155,8 +191,8 @@ class Walk:
 
 
 def over_columns(x: F32, state: F32) -> F32:
-    """Parts of ``sum_p x[p] S[n, p]``: x [..., columns] and S [..., rows, columns] to
-    [..., parts, rows].
+    """Returns partial sums [..., parts, rows] of ``sum_p x[p] S[n, p]``, in the contract's order,
+    for x [..., columns] and S [..., rows, columns].
     """
     *lead, rows, columns = state.shape
     count, more = parts(columns), -columns % PART
@@ -171,7 +207,7 @@ def over_columns(x: F32, state: F32) -> F32:
 
 
 def over_rows(x: F32, state: F32) -> F32:
-    """``sum_n x[n] S[n, p]``, x [..., rows] and S [..., rows, columns], in the contract's order."""
+    """``sum_n x[n] S[n, p]`` in the contract's order, for x [..., rows], S [..., rows, columns]."""
     *lead, rows, columns = state.shape
     each = state.reshape(*lead, rows // GROUP, GROUP // CHAINS, CHAINS, columns)
     by = x.reshape(*lead, rows // GROUP, GROUP // CHAINS, CHAINS, 1)
@@ -182,13 +218,13 @@ def over_rows(x: F32, state: F32) -> F32:
 
 
 def by_twos(x: F32) -> F32:
-    """Sums along the dimension before the last, as a tree of neighbouring pairs."""
+    """Sums along the second-to-last dimension (a power of two), as a tree of neighbouring pairs."""
     while x.shape[-2] > 1:
         x = add(x[..., ::2, :], x[..., 1::2, :])
     return x[..., 0, :]
 
 
 def wide(x: Array) -> F32:
-    """``x`` in f32, exactly."""
+    """Converts an array of 16-bit floats or f32 to f32, exactly."""
     array = np.asarray(x)
     return np.asarray(widened(array, NAMES[array.dtype.name]), np.float32)

@@ -1,19 +1,19 @@
-"""One step of the ``tc16`` contract: a dot product of 16 terms as tensor cores compute it.
+"""Model of tensor cores: the 16-term dot product ``dot16`` of contract ``tc16``, bit for bit.
 
 For a step of n products (16 on sm_90; see :data:`ptxgen.numerics.contract.TENSOR_CORES`):
 
 1. A factor or accumulator is ``significand * 2**exponent`` with the significand in [1, 2), or, if
    it is subnormal, in (0, 1) with its format's smallest exponent (bf16, f32: -126; f16: -14).
 2. A product's significand is the exact product, in (0, 4), and its exponent the sum of its
-   factors' exponents: it is not brought back to [1, 2). A zero term counts as the table's
-   ``floor`` (-133 on sm_90), whatever its factors; no exponent counts as less.
-3. ``top`` is the largest exponent of the n + 1 terms. Every term is cut, towards zero, to a
-   multiple of ``2**(top - bits)``.
-4. The cut terms are summed exactly, and the sum is cut, towards zero, to an f32 number, whose
-   subnormals are kept. A zero is +0.0, also if it was cut from a negative sum.
+   factors' exponents: it is not normalized to [1, 2). A zero term has the exponent ``floor`` of
+   the table (-133 on sm_90), whatever its factors, and no exponent is less.
+3. ``top`` is the largest exponent of the n + 1 terms. Every term is truncated to a multiple of
+   ``2**(top - bits)``.
+4. The truncated terms are summed exactly, and the sum is truncated to f32, subnormals kept. A zero
+   is +0.0, also if a negative sum was truncated.
 
-A sum of magnitude 2**128 or more is infinite (:func:`_cut`), products beyond the range of f32 that
-cancel are not. Infinities and NaN go as in IEEE addition: ``inf * 0`` and ``inf - inf`` are NaN.
+A sum of magnitude 2**128 or more is infinite (:func:`_cut`); products beyond the range of f32 that
+cancel are not. Infinities and NaN are as in IEEE addition: ``inf * 0`` and ``inf - inf`` are NaN.
 The NaN is 0x7FFFFFFF.
 
 All of it is measured on sm_90, with mma.sync and wgmma alike (tests/conformance): normal, wide,
@@ -37,16 +37,16 @@ from ptxgen.oracle.half import U16, as_bits, format_of, upcast
 
 TERMS = 16
 _BLOCK = 1 << 11
-"""Outputs worked on at a time, so that the 16 products of each stay in the L2 cache."""
+"""Number of outputs per block of :func:`accumulate`; their 16 products each fit the L2 cache."""
 _ZERO = -1 << 10
-"""The exponent of a zero factor: its products' is below every floor, whatever the other factor."""
+"""Exponent of a zero factor, so low that its products' exponents are below every floor."""
 _NAN = np.uint32(0x7FFF_FFFF)
 _MINUS_ZERO = np.uint32(0x8000_0000)
 
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors as numbers and by their exponents, the reduction's axis first."""
+    """Decoded 16-bit operands: values in f64, and exponents; the reduction axis is first."""
 
     value: F64
     exponent: NDArray[np.int16]
@@ -57,7 +57,7 @@ class Factors:
 
 @cache
 def _table(dtype: str) -> tuple[F64, NDArray[np.int16]]:
-    """Value and exponent of all bit patterns of a format."""
+    """Returns value and exponent of each bit pattern of ``dtype``, "bf16" or "f16"."""
     form = format_of(dtype)
     bits = np.arange(1 << 16, dtype=np.uint16)
     field = (bits >> form.fraction & form.exponents).astype(np.int16)
@@ -68,18 +68,18 @@ def _table(dtype: str) -> tuple[F64, NDArray[np.int16]]:
 
 
 def factors(bits: U16, dtype: str) -> Factors:
-    """Decodes ``bits`` of ``dtype``, whose first axis is the reduction's."""
+    """Decodes bit patterns of ``dtype`` ("bf16" or "f16"); the reduction axis is first."""
     values, exponents = _table(dtype)
     return Factors(values.take(bits), exponents.take(bits))
 
 
 def _power(exponent: NDArray[np.int64]) -> F64:
-    """``2.0**exponent``, for exponents of normal float64 numbers."""
+    """Returns ``2.0**exponent`` in f64, which must be a normal number."""
     return ((exponent + 1023) << 52).view(np.float64)
 
 
 def _cut(total: F64) -> F32:
-    """Rounds exact sums to f32, towards zero; 2**128 and more become infinite."""
+    """Truncates exact sums to f32; magnitudes of 2**128 and more become infinite."""
     nearest = total.astype(np.float32)
     magnitude = np.abs(total)
     away = (np.abs(nearest) > magnitude) & (magnitude < 2.0**128)
@@ -90,11 +90,12 @@ def _cut(total: F64) -> F32:
 
 
 def _step(a: Factors, b: Factors, acc: F32, bits: int, floor: int) -> F32:
-    """One step for factors ``[n, ...]`` that broadcast to ``[n, *acc.shape]``.
+    """Adds n products to ``acc`` in one tensor-core step; factors ``[n, ...]`` broadcast to
+    ``[n, *acc.shape]``. ``bits``, ``floor``: see :class:`~ptxgen.numerics.contract.TensorCore`.
 
-    All of it is exact in float64. Products have at most 22 significant bits, and exponents far
-    from its limits. Cut and in units of ``2**(top - bits)``, terms are integers below
-    ``2**(bits + 2)``. Infinities and NaN go their way.
+    Every operation is exact in float64: products have at most 22 significant bits and exponents far
+    from its limits; truncated, in units of ``2**(top - bits)``, terms are integers below
+    ``2**(bits + 2)``.
     """
     field = acc.view(np.int32) >> 23
     field &= 0xFF
@@ -114,7 +115,9 @@ def _step(a: Factors, b: Factors, acc: F32, bits: int, floor: int) -> F32:
 
 
 def tensor_core(arch: str) -> TensorCore:
-    """The entry of the table for ``arch``; "sm_90a" is "sm_90"."""
+    """Returns the tensor-core model of ``arch``, such as "sm_90" or "sm_90a"; OptionError if there
+    is none.
+    """
     found = TENSOR_CORES.get(arch.rstrip("af"))
     if found is None:
         raise OptionError(
@@ -124,10 +127,11 @@ def tensor_core(arch: str) -> TensorCore:
 
 
 def accumulate(a: Factors, b: Factors, acc: F32, core: TensorCore) -> F32:
-    """:func:`dot16` on decoded operands ``[16, ...]``, which broadcast to ``[16, *acc.shape]``.
+    """Computes :func:`dot16` of decoded operands ``[16, ...]`` that broadcast to
+    ``[16, *acc.shape]``; ``acc`` has at least one dimension.
 
-    ``acc`` has one dimension or more. A loop over blocks of its first axis bounds temporaries; call
-    it under ``np.errstate(all="ignore")``.
+    A loop over blocks of the first axis of ``acc`` limits temporary memory. Call it under
+    ``np.errstate(all="ignore")``.
     """
     out = np.empty(acc.shape, np.float32)
     rows = max(1, _BLOCK // max(1, math.prod(acc.shape[1:])))

@@ -1,4 +1,4 @@
-"""``ex2.approx.ftz.f32``, bit for bit: see :mod:`ptxgen.numerics.ex2`."""
+"""Oracle of ``ex2.approx.ftz.f32``, bit for bit: the steps of :mod:`ptxgen.numerics.ex2`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxgen.numerics.ex2 import BEHIND, LOWEST, ROUND, SEGMENT_BITS, SEGMENTS
+from ptxgen.numerics.ex2 import LOWEST, OVERFLOW, ROUND, SEGMENT_BITS, SEGMENTS
 from ptxgen.oracle.f32 import F32
 
 I64 = NDArray[np.int64]
@@ -18,7 +18,9 @@ _NAN = np.uint32(0x7FFF_FFFF)
 
 @cache
 def _squares() -> I64:
-    """Squares of 15 bits, without the columns that are worth less than 1."""
+    """Returns a table of the square ``q`` of each 15-bit h by the truncated multiplier, step 3 of
+    :mod:`ptxgen.numerics.ex2`.
+    """
     h = np.arange(1 << _SQUARED)
     bits = [h >> (_SQUARED - i) & 1 for i in range(1, _SQUARED + 1)]
     total = np.zeros_like(h)
@@ -37,8 +39,8 @@ def _segments() -> tuple[I64, I64, I64]:
 
 
 def ex2(x: F32) -> F32:
-    """``2**x`` as the special function unit computes it."""
-    inside = (x >= LOWEST) & (x < BEHIND)
+    """Returns ``2**x`` with the bits of the GPU's special function unit."""
+    inside = (x >= LOWEST) & (x < OVERFLOW)
     with np.errstate(invalid="ignore"):
         t = np.floor(np.abs(np.where(inside, x, 0), dtype=np.float64) * 2.0**_FRACTION)
     whole = t.astype(np.int64)

@@ -1,17 +1,17 @@
 """Correctly rounded f32 arithmetic on NumPy arrays.
 
-NumPy has no fused multiply-add. :func:`fma` computes one in float64 and rounds it right:
+NumPy has no fused multiply-add. :func:`fma` computes it in float64 and rounds it correctly:
 
 1. The product of two f32 numbers has at most 48 significant bits and is zero, or of magnitude
    2**-298 to 2**256, or infinite or NaN; so ``p = a * b`` is exact in float64.
 2. ``s = fl64(p + c)`` neither overflows nor is subnormal: p and c are multiples of 2**-298,
    far above 2**-1074. Let ``v = p + c`` exactly. A zero ``s`` is exact.
-3. ``f32(s)`` is ``f32(v)`` unless ``s`` is inexact *and* lies on a boundary where f32 rounding
-   changes its mind. The boundaries are the midpoints of neighbouring f32 numbers, which have
-   25 significant bits, or fewer among subnormals (odd multiples of 2**-150), and
-   2**128 - 2**103, where overflow begins, with 25. float64 represents them all, and rounding is
-   monotone, so no boundary lies strictly between ``v`` and ``s``; nor can ``v`` be on one
-   without ``s`` being equal to it. Off the boundaries ``s`` and ``v`` therefore round alike.
+3. ``f32(s)`` is ``f32(v)`` unless ``s`` is inexact *and* on a rounding boundary of f32. The
+   boundaries are the midpoints of neighbouring f32 numbers, which have 25 significant bits, or
+   fewer among subnormals (odd multiples of 2**-150), and 2**128 - 2**103, where overflow begins,
+   with 25. float64 represents them all, and rounding is monotone, so no boundary is strictly
+   between ``v`` and ``s``; nor can ``v`` be on one without ``s`` being equal to it. Off the
+   boundaries ``s`` and ``v`` therefore round to the same f32.
 4. On a boundary, TwoSum gives ``e = v - s`` exactly (no overflow, no underflow). If ``e`` is zero,
    ``s`` is exact, and ``f32(s)`` breaks the tie to even as it should. If not, ``s`` moves one
    float64 step towards ``v``, to ``t``. ``v`` is strictly between ``s`` and ``t``, and ``t`` is no
@@ -20,12 +20,12 @@ NumPy has no fused multiply-add. :func:`fma` computes one in float64 and rounds 
 5. The same holds for any even inexact ``s``, so step 4 may be applied to more than the boundaries:
    to all even ones. Not to odd ones, whose neighbour may be a boundary. (Rounding to odd.)
 
-Signed zeros, infinities and NaN need nothing: an exact zero sum has the same sign in float64
+Signed zeros, infinities and NaN need no care: an exact zero sum has the same sign in float64
 as in an fma, a nonzero ``v`` gives a nonzero ``s`` whose sign ``f32(s)`` keeps, a finite product is
 never infinite in float64, and ``0 * inf`` and ``inf - inf`` are NaN in both.
 
-Step 3 makes it cheap, since only lanes that may be on a boundary are looked at again: among
-normal results those whose float64 ends in the 29 bits 1000…0, among subnormal ones all even ones.
+Step 3 makes it cheap, since only elements that may be on a boundary are corrected: among normal
+results those whose float64 ends in the 29 bits 1000…0, among subnormal ones all even ones.
 
 This relies on the processor's default mode: round to nearest, subnormals kept.
 """
@@ -40,7 +40,7 @@ F64 = NDArray[np.float64]
 
 
 BLOCK = 1 << 14
-"""Elements worked on at a time, so that the float64 buffers stay in the L2 cache."""
+"""Number of elements per block of a loop, so that its float64 buffers fit the L2 cache."""
 
 _LOW_BITS = np.uint64(0x1FFF_FFFF)
 _MIDPOINT = np.uint64(0x1000_0000)
@@ -49,10 +49,11 @@ _ONE = np.uint64(1)
 
 
 class Rounder:
-    """Rounds float64 sums ``product + addend`` of one shape to f32, with preallocated buffers.
+    """Correctly rounded f32 sums ``product + addend`` of float64 arrays of one shape, with
+    preallocated buffers.
 
-    ``subnormal=False`` leaves out the care for subnormal results; right where these are known
-    to be exact.
+    ``subnormal=False`` skips the correction of subnormal results, for callers that know them to be
+    exact.
     """
 
     def __init__(self, shape: tuple[int, ...], *, subnormal: bool = True) -> None:
@@ -62,10 +63,10 @@ class Rounder:
         self._small = np.empty(shape, np.bool_) if subnormal else None
 
     def add(self, product: F64, addend: F64, out: F32) -> None:
-        """``out = product + addend`` with one rounding.
+        """Computes ``out = product + addend`` with one rounding to f32.
 
-        ``product`` holds exact products of f32 numbers, ``addend`` f32 numbers; both contiguous
-        and of the rounder's shape. To be called under ``np.errstate(all="ignore")``.
+        ``product`` has exact products of f32 numbers, ``addend`` f32 numbers, both as contiguous
+        float64 arrays of the rounder's shape. Call it under ``np.errstate(all="ignore")``.
         """
         total, bits, candidate = self._sum, self._bits, self._candidate
         np.add(product, addend, out=total)
@@ -85,7 +86,9 @@ class Rounder:
 
 
 def _off_boundary(total: F64, product: F64, addend: F64) -> F64:
-    """``total`` rounded to odd: an even inexact one is moved a step towards the exact sum."""
+    """Rounds sums to odd: where ``total = product + addend`` is inexact and even, moves it by one
+    ulp towards the exact sum.
+    """
     addend_part = total - product  # TwoSum by Knuth
     error = (product - (total - addend_part)) + (addend - addend_part)
     # Not `error != 0`: a NaN (whose low bits may look like a midpoint's) has a NaN error.
@@ -95,7 +98,7 @@ def _off_boundary(total: F64, product: F64, addend: F64) -> F64:
 
 
 def as_f32(value: ArrayLike) -> F32:
-    """``value`` as an f32 array (Python and f64 numbers are rounded, f32 ones kept)."""
+    """Converts to an f32 array; f64 and Python numbers are rounded."""
     return np.asarray(value, dtype=np.float32)
 
 
@@ -121,13 +124,13 @@ def fma(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> F32:
 
 
 def add(a: ArrayLike, b: ArrayLike) -> F32:
-    """``a + b`` in f32."""
+    """``a + b`` in f32, rounded once; no warnings."""
     with np.errstate(all="ignore"):
         return np.asarray(np.add(as_f32(a), as_f32(b)), dtype=np.float32)
 
 
 def mul(a: ArrayLike, b: ArrayLike) -> F32:
-    """``a * b`` in f32."""
+    """``a * b`` in f32, rounded once; no warnings."""
     with np.errstate(all="ignore"):
         return np.asarray(np.multiply(as_f32(a), as_f32(b)), dtype=np.float32)
 

@@ -1,4 +1,4 @@
-"""The oracle of fused linear cross-entropy: contract ``flce/3``, by the oracles of its steps."""
+"""Oracle of fused linear cross-entropy: contract ``flce/3``, by the oracles of its steps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def linear_cross_entropy(
     chunk: int | None = None,
     arch: str = "sm_90",
 ) -> Any:
-    """The bits of :func:`ptxgen.linear_cross_entropy`. ``chunk`` changes none."""
+    """Cross-entropy of ``x @ W (+ bias)``, with the bits of :func:`ptxgen.linear_cross_entropy`,
+    whose arguments it takes; ``chunk`` is ignored.
+    """
     z = ops.linear(x, w, bias, layout=layout, tier=tier, arch=arch)
     losses, *_ = joined(
         z,
@@ -66,9 +68,11 @@ def linear_cross_entropy_grad(
     arch: str = "sm_90",
     **numbers: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """The bits of :func:`ptxgen.linear_cross_entropy_grad`, with its arguments.
+    """Returns loss, dx, dw and dbias with the bits of :func:`ptxgen.linear_cross_entropy_grad`,
+    whose arguments it takes.
 
-    An array given for a gradient decides its dtype and is what it is added to; it is not written.
+    An array passed as ``dx``, ``dw`` or ``dbias`` sets the gradient's dtype; with ``accumulate``
+    the gradients dw and dbias are added to theirs. No array is written.
     """
     wide = "float64" if np.asarray(x).dtype == np.float64 else "float32"
     rows, targets = ops.rows(np.asarray(x)), np.asarray(target).reshape(-1)
@@ -79,7 +83,7 @@ def linear_cross_entropy_grad(
     if dy is not None and np.ndim(dy) and np.size(dy) == targets.size and reduction == "none":
         share: Any = np.asarray(dy).reshape(-1)
     else:
-        share = _share(targets, dy, ignore_index, wide, of_mean)
+        share = _loss_gradients(targets, dy, ignore_index, wide, of_mean)
     numbers["ignore_index"] = ignore_index
     losses, peak, scale = joined(z, targets, **numbers)
     numbers.pop("z_loss", None)
@@ -100,7 +104,7 @@ def linear_cross_entropy_grad(
             old = ops.linear_wgrad(*part, out_old=old, out_dtype=dtype, chain=True, **how)
         found[2] = old
     if dbias is not False and bias is not None:
-        found[3] = _down(g, np.asarray(bias).dtype, dbias, accumulate, wide)
+        found[3] = _bias_gradient(g, np.asarray(bias).dtype, dbias, accumulate, wide)
     elif dbias not in (None, False):
         raise OptionError("dbias is wanted, but there is no bias; leave it away")
     return tuple(found)
@@ -115,7 +119,9 @@ def joined(
     softcap: float | None = None,
     z_loss: float = 0.0,
 ) -> Any:
-    """The rows' losses, maxima, and scales of gradients."""
+    """Returns each row's loss, largest logit m, and factor of ``exp(z - m)`` in its gradient, from
+    logits ``z`` [M, N]. The options are those of :func:`linear_cross_entropy`.
+    """
     found = logit_segments(z, target, softcap=softcap)
     return compute(
         "cross_entropy_joined",
@@ -130,8 +136,12 @@ def joined(
     )
 
 
-def _down(g: Array, own: Any, memory: Any, accumulate: bool, wide: str) -> Array:
-    """The gradient of the bias: a chain over the rows."""
+def _bias_gradient(g: Array, own: Any, memory: Any, accumulate: bool, wide: str) -> Array:
+    """Returns the gradient by the bias [N]: the sum of ``g`` [M, N] over rows, in one chain.
+
+    ``memory``: the argument ``dbias``; an array sets the result's dtype, and is added if
+    ``accumulate``. ``own``: the dtype otherwise; ``wide``: the accumulator's dtype.
+    """
     given = isinstance(memory, np.ndarray)
     dtype = memory.dtype if given else own
     adds = accumulate and given
@@ -144,8 +154,13 @@ def _down(g: Array, own: Any, memory: Any, accumulate: bool, wide: str) -> Array
     return stored(sums, NAMES[dtype.name])
 
 
-def _share(targets: Array, dy: Any, ignore_index: int, wide: str, of_mean: bool) -> Array | None:
-    """Returns each row's factor from the incoming gradient ``dy``; None if it is 1."""
+def _loss_gradients(
+    targets: Array, dy: Any, ignore_index: int, wide: str, of_mean: bool
+) -> Array | None:
+    """Returns the gradient by each row's loss [M], in dtype ``wide``; None if all are 1.
+
+    ``dy``: gradient by the sum of the losses or (``of_mean``) their mean; None means 1.
+    """
     number = dy is None or not hasattr(dy, "__setitem__")
     times = 1.0 if dy is None or not number else float(dy)
     if number and not of_mean and times == 1:

@@ -1,4 +1,4 @@
-"""The oracle of formulas: every node one NumPy operation, on arrays that broadcast.
+"""Oracle of formulas: evaluates every node as one NumPy operation, on arrays that broadcast.
 
 :mod:`ptxgen.numerics.formula` defines each operation to the bit.
 """
@@ -24,10 +24,11 @@ KINDS: Mapping[str, Any] = {
     "i64": np.int64,
     "bool": np.bool_,
 }
-"""NumPy types by the types of nodes."""
+"""NumPy type of each type of formula nodes."""
 WIDTH = {"i32": 32, "i64": 64}
 Reduce = Callable[[str, Array, Node], Array]
-"""Function that reduces elements [..., N] to rows' numbers [..., 1]: of how, elements and node."""
+"""Type of functions ``reduce(kind, x, node)`` that reduce rows ``x`` [..., N] to [..., 1]. The kind
+is "sum", "prod", "max" or "min"; ``node`` is that of the reduction."""
 
 _PLAIN: Mapping[str, Callable[..., Any]] = {
     "add": np.add,
@@ -61,11 +62,10 @@ def evaluate(
     reduce: Reduce | None = None,
     columns: int = 0,
 ) -> list[Array]:
-    """The values of ``roots``.
+    """Evaluates formula nodes ``roots``; returns their values.
 
-    ``inputs``: arrays by name, in the type that is computed in, which broadcast: of rows
-    [..., N], with [..., 1] for what has a number for each row. ``reduce`` carries reductions out;
-    ``columns``: N.
+    ``inputs``: arrays by input name, in compute types, which broadcast: [..., N] for elements of
+    rows, [..., 1] for values of rows. ``reduce``: computes reductions; ``columns``: N.
     """
     values: dict[Node, Array] = {}
     with np.errstate(all="ignore"):
@@ -109,7 +109,7 @@ def _value(
 
 
 def call(function: Function, *operands: Array) -> Array:
-    """Applies a function to arrays of f32 or f64, in parts that stay in the L2 cache."""
+    """Evaluates a formula's function on f32 or f64 arrays, in blocks that fit the L2 cache."""
     parameters, result = function.formula(f"f{8 * operands[0].itemsize}")
     arrays = np.broadcast_arrays(*operands)
     out = np.empty(arrays[0].shape, operands[0].dtype)
@@ -122,7 +122,7 @@ def call(function: Function, *operands: Array) -> Array:
 
 
 def extreme(op: str, a: Array, b: Array) -> Array:
-    """The larger ("max") or the smaller: a NaN if either is one, +0.0 above -0.0."""
+    """The larger ("max") or smaller ("min") of a and b; NaN if either is, and +0.0 above -0.0."""
     found = (np.maximum if op == "max" else np.minimum)(a, b)
     if found.dtype.kind == "f":
         zero = np.signbit(a) & np.signbit(b) if op == "max" else np.signbit(a) | np.signbit(b)
@@ -132,7 +132,7 @@ def extreme(op: str, a: Array, b: Array) -> Array:
 
 
 def convert(x: Array, type: str) -> Array:
-    """Converts to ``type`` as :mod:`ptxgen.numerics.formula` defines it."""
+    """Converts to ``type``; floats to integers truncate and saturate, and a NaN gives 0."""
     if type in INTEGERS and x.dtype.kind == "f":
         low, high = -(2.0 ** (WIDTH[type] - 1)), 2.0 ** (WIDTH[type] - 1)
         whole = np.trunc(x.astype(np.float64))
@@ -145,14 +145,14 @@ def convert(x: Array, type: str) -> Array:
 
 
 def widened(array: Any, dtype: str) -> Array:
-    """An array of ``dtype`` in the type that is computed in."""
+    """Converts an array of ``dtype`` (short name) to its compute type, exactly."""
     if dtype in FORMATS:
         return upcast(np.asarray(array).view(np.uint16), dtype)
     return np.asarray(array, KINDS[STORED[dtype]])
 
 
 def stored(values: Array, dtype: str) -> Array:
-    """Values as an array of ``dtype``, rounded once."""
+    """Converts values of a compute type to an array of ``dtype`` (short name), rounded once."""
     if dtype in FORMATS:
         kind: Any = np.float16
         if dtype == "bf16":
@@ -164,7 +164,10 @@ def stored(values: Array, dtype: str) -> Array:
 def results(
     formula: Formula, inputs: Mapping[str, Array], reduce: Reduce | None = None, columns: int = 0
 ) -> list[Array]:
-    """The results of ``formula``, in their dtypes, from arrays in theirs."""
+    """Evaluates a formula; arrays and results have the dtypes of its inputs and outputs.
+
+    ``reduce``, ``columns``: as in :func:`evaluate`.
+    """
     wide = {i.name: widened(inputs[i.name], i.dtype) for i in formula.inputs}
     found = evaluate([o.node for o in formula.outputs], wide, reduce, columns)
     for i, output in enumerate(formula.outputs):

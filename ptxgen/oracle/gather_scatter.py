@@ -1,4 +1,4 @@
-"""The oracles of gather and scatter: contract ``scatter/1``, step by step."""
+"""Oracles of gather and scatter: contract ``scatter/1``, step by step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 def gather(x: ArrayLike, indices: ArrayLike, axis: int = 0) -> Array:
-    """The slices of ``x`` along ``axis`` that ``indices`` say; zeros where there is none."""
+    """Gathers slices ``indices`` of ``x`` along ``axis``; zeros for indices out of range."""
     array, which, axis = np.asarray(x), np.asarray(indices), operator.index(axis)
     there = (which >= 0) & (which < array.shape[axis])
     if not array.shape[axis]:
@@ -31,32 +31,32 @@ def gather(x: ArrayLike, indices: ArrayLike, axis: int = 0) -> Array:
 
 
 def embedding(weight: ArrayLike, indices: ArrayLike, *, padding_idx: int | None = None) -> Array:
-    """The rows of ``weight`` that ``indices`` say, with the bits of :func:`ptxgen.embedding`."""
+    """Gathers rows ``indices`` of ``weight``, with the bits of :func:`ptxgen.embedding`."""
     return gather(weight, indices)
 
 
 def embedding_backward(
     dy: ArrayLike, indices: ArrayLike, rows: int, *, padding_idx: int | None = None
 ) -> Array:
-    """The gradient of an embedding's weight, with the bits of
-    :func:`ptxgen.embedding_backward`.
+    """Gradient [rows, I] by an embedding's weight: sums of rows of ``dy`` with equal indices, with
+    the bits of :func:`ptxgen.embedding_backward`. Index ``padding_idx`` gets zeros.
     """
     array = np.asarray(dy)
     which = np.asarray(indices).reshape(-1)
     skipped = None if padding_idx is None else padding_idx % rows
-    return _scattered(None, which, array.reshape(which.size, array.shape[-1]), rows, skipped)
+    return _sum_by_index(None, which, array.reshape(which.size, array.shape[-1]), rows, skipped)
 
 
 def index_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
-    """``x`` with the rows of ``source`` added where ``indices`` say, with the bits of
+    """Returns ``x`` with each row ``source[i]`` added to row ``indices[i]``, with the bits of
     :func:`ptxgen.index_add`.
     """
     old = np.asarray(x)
-    return _scattered(old, np.asarray(indices), np.asarray(source), old.shape[0], None)
+    return _sum_by_index(old, np.asarray(indices), np.asarray(source), old.shape[0], None)
 
 
 def scatter_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int = 0) -> Array:
-    """``x`` with each element of ``source`` added where its own index along ``axis`` says, with the
+    """Returns ``x`` with each element of ``source`` added at its own index along ``axis``, with the
     bits of :func:`ptxgen.scatter_add`.
     """
     old, which, given = np.asarray(x), np.asarray(indices), np.asarray(source)
@@ -65,12 +65,14 @@ def scatter_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike, axis: int =
     at: list[Array] = list(np.indices(which.shape, sparse=True))
     at[axis] = np.clip(which, 0, old.shape[axis] - 1)
     there = (which >= 0) & (which < old.shape[axis])
-    place = np.where(there, np.ravel_multi_index(tuple(at), old.shape), -1)
-    found = _scattered(old.reshape(-1, 1), place.reshape(-1), given.reshape(-1, 1), old.size, None)
+    flat_index = np.where(there, np.ravel_multi_index(tuple(at), old.shape), -1)
+    found = _sum_by_index(
+        old.reshape(-1, 1), flat_index.reshape(-1), given.reshape(-1, 1), old.size, None
+    )
     return found.reshape(old.shape)
 
 
-def _scattered(
+def _sum_by_index(
     old: Array | None, indices: Array, source: Array, rows: int, skipped: int | None
 ) -> Array:
     dtype = ELEMENTS.get(source.dtype.name)
@@ -80,16 +82,16 @@ def _scattered(
     result = np.zeros((rows, source.shape[1]), wide.dtype)
     order = np.argsort(indices, kind="stable")
     present, first, counts = np.unique(indices[order], return_index=True, return_counts=True)
-    known = (present >= 0) & (present < rows) & (present != (-1 if skipped is None else skipped))
-    present, first, counts = present[known], first[known], counts[known]
+    in_range = (present >= 0) & (present < rows) & (present != (-1 if skipped is None else skipped))
+    present, first, counts = present[in_range], first[in_range], counts[in_range]
     with np.errstate(all="ignore"):
         for q in range(GROUP):  # rows that fit in one lane: other lanes add zeros
             some = (counts > q) & (counts <= GROUP)
             result[present[some]] += wide[order[first[some] + q]]
     for index, start, count in zip(present, first, counts, strict=True):
         if count > GROUP:
-            mine = wide[order[start : start + count]]
-            result[index] = reduce("sum", np.ascontiguousarray(mine.T))[:, 0]
+            contributions = wide[order[start : start + count]]
+            result[index] = reduce("sum", np.ascontiguousarray(contributions.T))[:, 0]
     if old is not None:
         with np.errstate(all="ignore"):
             result = widened(old, dtype) + result

@@ -1,4 +1,4 @@
-"""Products in the contracts ``fma``, ``fma64`` and ``tc16``, bit for bit as kernels return them."""
+"""Oracles of matrix products by the contracts ``fma``, ``fma64`` and ``tc16``, bit for bit."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def chain(a: F32, b: F32, chunk: int, begin: F32 | None = None) -> F32:
 
     Each chunk is one chain from +0.0, ``acc = fma(a[:, k], b[k, :], acc)`` with k ascending, then
     ``acc + 0.0``; the chunks' results are added in f32, ascending. K = 0 gives +0.0.
-    ``begin``: what the first chain begins with instead (and what K = 0 gives, + 0.0).
+    ``begin`` ``[M, N]``: start of the first chunk's chain in place of +0.0.
     """
     return _chunked(a, b, chunk, partial(_block, subnormal=_rounds_subnormals(a, b)), begin)
 
 
 def chain64(a: F64, b: F64, chunk: int, begin: F64 | None = None) -> F64:
-    """``a @ b`` in f64, by the chains of :func:`chain`."""
+    """``a @ b`` (f64 ``[M, K]`` and ``[K, N]``) in chunks of ``chunk``: :func:`chain` in f64."""
     return _chunked(a, b, chunk, _block64, begin)
 
 
@@ -37,8 +37,8 @@ def chain16(
 ) -> F32:
     """``a @ b`` on tensor cores; ``a`` ``[M, K]`` and ``b`` ``[K, N]`` are bits of ``dtype``.
 
-    As :func:`chain`, with ``acc = dot16(a[:, k:k+16], b[k:k+16, :], acc)`` for each 16 steps of a
-    chunk, of which the last are filled up with zeros.
+    Like :func:`chain`, with ``acc = dot16(a[:, k:k+16], b[k:k+16, :], acc)`` for each group of 16
+    of a chunk; zeros pad the last group. ``core``: the tensor-core model.
     """
     (m, k), n = a.shape, b.shape[1]
     total = np.zeros((m, n), np.float32) if begin is None else begin
@@ -59,17 +59,19 @@ def chain16(
 
 
 def _groups(bits: U16, dtype: str) -> Factors:
-    """Decodes ``bits``, filled up with zeros to whole groups along the first axis."""
+    """Decodes bit patterns of ``dtype``; zeros pad the first axis, which is reduced, to a multiple
+    of 16.
+    """
     missing = -len(bits) % TERMS
     zeros = np.zeros((missing, *bits.shape[1:]), np.uint16)
     return factors(np.concatenate([bits, zeros]), dtype)
 
 
 def _rounds_subnormals(a: F32, b: F32) -> bool:
-    """Whether a step may round a subnormal (a sufficient test for no).
+    """Whether a step of ``a @ b`` may round a subnormal result; False is certain, True is not.
 
     If all products are multiples of 2**-149, the smallest f32, then so is every sum, and a sum
-    below 2**-126 is an f32 number. A number of at least 2**e is a multiple of 2**(e - 23).
+    below 2**-126 is an f32 number. An f32 of at least 2**e is a multiple of 2**(e - 23).
     """
     lowest = 0
     for operand in (a, b):
@@ -81,7 +83,11 @@ def _rounds_subnormals(a: F32, b: F32) -> bool:
 
 
 def _chunked(a: T, b: T, chunk: int, block: Callable[[T, T, T], None], begin: T | None) -> T:
-    """The sum of the chains of all chunks; see :func:`_chains` for ``block``."""
+    """``a @ b`` in chunks of ``chunk`` reduction steps, whose sums are added in ascending order.
+
+    ``block``: computes chains in place, see :func:`_chains`; ``begin``: start of the first chunk's
+    chain, by default +0.0.
+    """
     (m, k), n = a.shape, b.shape[1]
     first: T = np.zeros((m, n), a.dtype) if begin is None else begin
     if k == 0 or m == 0 or n == 0:
@@ -103,10 +109,12 @@ def _chunked(a: T, b: T, chunk: int, block: Callable[[T, T, T], None], begin: T 
 
 
 def _chains(a: T, b: T, block: Callable[[T, T, T], None], first: T) -> T:
-    """Independent chains: ``[M, C, L]`` and ``[C, L, N]`` to ``[C, M, N]``, in blocks.
+    """Returns the sums [C, M, N] of C chunks of L reduction steps, one chain each, of ``a``
+    [M, C, L] and ``b`` [C, L, N].
 
-    ``block`` computes one, ``[C, M, N]`` (its last argument, which holds where chains begin: those
-    of the first C at ``first``), from ``[L, C, M]`` and ``[C, L, N]``.
+    ``block(a, b, out)`` computes a tile in place, with a as [L, C, M] and b as [C, L, N]: ``out``
+    [C, M, N] holds the starts of the chains, then their sums. The first chunk's chains start from
+    ``first`` [M, N], others from zeros.
     """
     m, chunks, _ = a.shape
     n = b.shape[2]

@@ -1,4 +1,4 @@
-"""The oracles of grouped products: each group's product by the dense oracle, on its rows."""
+"""Oracles of grouped matrix products: the dense oracle on each group's rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 def spans(offsets: ArrayLike, rows: int) -> list[tuple[int, int]]:
-    """First row of each group, and the row behind its last."""
+    """Returns the half-open row range of each group, from end ``offsets`` clamped to be valid."""
     ends = np.maximum.accumulate(np.clip(np.asarray(offsets, np.int64), 0, rows))
     return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)) if len(ends) else []
 
@@ -30,8 +30,8 @@ def grouped_linear(
     out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
-    """``linear`` of each group's rows with its weight and bias, with the bits of
-    :func:`ptxgen.grouped_linear`; zeros where rows have no group.
+    """``linear`` of each group's rows with the group's weight and bias, with the bits of
+    :func:`ptxgen.grouped_linear`; zeros for rows without a group.
     """
     given = {"x": x, "w": w, "offsets": offsets, "bias": bias}
     arrays = {name: np.asarray(v) for name, v in given.items() if v is not None}

@@ -1,7 +1,7 @@
-"""The 16-bit floating-point formats, as bits in ``uint16`` arrays.
+"""Conversions of the 16-bit floating-point formats, as bits in ``uint16`` arrays.
 
-NumPy has no bfloat16, and its float16 arithmetic is not what kernels do; so both are kept as
-bits, brought to f32 (exact), and rounded from f32 (to nearest, ties to even).
+NumPy has no bfloat16, and its float16 arithmetic differs from that of kernels. So both are stored
+as bits, converted to f32 (exactly), and rounded from f32 (to nearest, ties to even).
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ class Format:
 
     name: str
     fraction: int
-    """Bits of the stored fraction."""
+    """Number of stored fraction bits of the format."""
     bias: int
 
     @property
     def exponents(self) -> int:
-        """The largest exponent field, that of infinities and NaN."""
+        """Largest value of the format's exponent field, that of infinities and NaN."""
         return (1 << (15 - self.fraction)) - 1
 
     @property
     def infinity(self) -> int:
-        """The bits of +Inf; larger magnitudes are NaN."""
+        """Bits of the format's +Inf; larger magnitudes are NaN."""
         return self.exponents << self.fraction
 
 
 FORMATS = {"bf16": Format("bf16", 7, 127), "f16": Format("f16", 10, 15)}
 NAN = 0x7FFF
-"""The NaN that conversions give, as ``cvt`` does; in both formats."""
+"""Bits of the NaN that conversions to bf16 and f16 return, as ``cvt`` does."""
 
 
 def format_of(dtype: str) -> Format:
-    """The format by name."""
+    """Returns format "bf16" or "f16"; DtypeError for other names."""
     found = FORMATS.get(dtype)
     if found is None:
         raise DtypeError(f"{dtype!r} is not a 16-bit float format; known: {', '.join(FORMATS)}")
@@ -51,7 +51,7 @@ def format_of(dtype: str) -> Format:
 
 
 def upcast(bits: NDArray[np.uint16], dtype: str) -> F32:
-    """The f32 numbers that ``bits`` stand for, exactly; NaN stay NaN."""
+    """Converts bit patterns of ``dtype`` ("bf16", "f16") to f32, exactly; NaN stays NaN."""
     bits = np.asarray(bits, np.uint16)
     if format_of(dtype).name == "bf16":
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
@@ -60,9 +60,8 @@ def upcast(bits: NDArray[np.uint16], dtype: str) -> F32:
 
 
 def downcast(values: ArrayLike, dtype: str) -> U16:
-    """f32 numbers rounded to nearest, ties to even, as ``cvt.rn``; overflow is infinite.
-
-    Every NaN becomes :data:`NAN`.
+    """Rounds f32 to bit patterns of ``dtype`` ("bf16", "f16") as ``cvt.rn``: to nearest, ties to
+    even; overflow gives an infinity, every NaN gives :data:`NAN`.
     """
     x = as_f32(values)
     nan = np.isnan(x)
@@ -77,7 +76,7 @@ def downcast(values: ArrayLike, dtype: str) -> U16:
 
 
 def as_bits(values: ArrayLike, dtype: str) -> U16:
-    """``values`` as bits of ``dtype``: ``uint16`` arrays are bits already, floats are rounded."""
+    """Returns bit patterns of ``dtype``: ``uint16`` arrays as they are, floats rounded."""
     array = np.asarray(values)
     if array.dtype == np.uint16:
         return array

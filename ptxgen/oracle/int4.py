@@ -1,4 +1,4 @@
-"""The oracle of products of 4-bit integers: contract ``int4/1``, step by step."""
+"""Oracle of matrix products of 4-bit integers: contract ``int4/1``, step by step."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def int4_gemm(
     beta: float = 0.0,
     out_dtype: Any = None,
 ) -> Array:
-    """``activation(alpha * (A . B) + beta * C + bias)``, with the bits of
-    :func:`ptxgen.int4.gemm`, whose arguments these are, as NumPy arrays.
+    """``activation(alpha * (A . B) + beta * C + bias)``, with the bits of :func:`ptxgen.int4.gemm`,
+    whose arguments it takes, as NumPy arrays (A, B, C packed).
 
     Raises OptionError, DtypeError or ShapeError.
     """
     given = {"a": a, "b": b, "c": c, "bias": bias}
     arrays = {name: np.asarray(x) for name, x in given.items() if x is not None}
-    for name, told, option in (
+    for name, choice, option in (
         ("dtype", dtype, int4.DTYPE),
         ("layout", layout, int4.LAYOUT),
         ("activation", activation, int4.ACTIVATION),
     ):
-        option.read(name, told)
+        option.read(name, choice)
     for name, array in arrays.items():
         accepted = int4.BIASES if name == "bias" else (int4.PACKED,)
         if array.dtype.name not in accepted or not array.dtype.isnative:
@@ -69,12 +69,12 @@ def int4_gemm(
 
 
 def single(x: float) -> np.float32:
-    """``x`` rounded to f32."""
+    """Rounds a Python float to f32; overflow gives an infinity."""
     with np.errstate(all="ignore"):
         return np.float32(x)
 
 
 def quantise(x: F32, dtype: str) -> NDArray[np.int8]:
-    """``x`` rounded half to even and brought into the range of ``dtype``; NaN gives 0."""
+    """Rounds to integers, half to even, clamped to the range of ``dtype``; NaN gives 0."""
     element = int4.ELEMENTS[dtype]
     return np.clip(np.rint(np.where(np.isnan(x), 0, x)), element.low, element.high).astype(np.int8)

@@ -1,4 +1,4 @@
-"""The oracle of row-wise reductions: contract ``lse/1``, step by step as the kernels compute it."""
+"""Oracle of ``logsumexp``: contract ``lse/1``, step by step."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def logsumexp(x: ArrayLike, *, out_dtype: Any = None) -> Array:
     """``log(sum(exp(x), axis=-1))``: ``[..., N]`` to ``[...]``, with the bits of
     :func:`ptxgen.logsumexp`.
 
-    ``x`` is float32, bfloat16, float16 or float64, and so is the result, unless ``out_dtype`` is
-    "float32" where x has 16 bits. Raises DtypeError and ShapeError.
+    ``x`` is float32, bfloat16, float16 or float64. The result has its dtype, or for 16 bits float32
+    by ``out_dtype``. Raises DtypeError and ShapeError.
     """
     array = np.asarray(x)
     if array.dtype == np.float64:
@@ -75,7 +75,7 @@ def _rows(x: F32) -> F32:
 
 
 def _largest(x: F32) -> F32:
-    """The largest along the last axis; NaN are passed over."""
+    """Maximum along the last axis, NaN ignored; -inf if there is none."""
     there = np.where(np.isnan(x), np.float32(-np.inf), x)
     return np.asarray(np.max(there, axis=-1, initial=-np.inf), np.float32)
 

@@ -1,4 +1,4 @@
-"""NumPy oracles of the library operations: the bits that the kernels return.
+"""NumPy oracles of the matrix products, with the bits of the kernels.
 
 Arguments and results are those of the library functions of the same names, on NumPy arrays.
 Plans and activations come from :mod:`ptxgen.numerics.contract`; the steps of an operation are
@@ -7,11 +7,11 @@ Plans and activations come from :mod:`ptxgen.numerics.contract`; the steps of an
     result = total [+ bias] [activation] [+ out_old], each one f32 rounding,
 
 and, where the result has 16 bits, one rounding more. The chain is that of the tier's contract:
-``fma`` ("simt") brings operands of 16 bits to f32 first, ``fma64`` (of f64, "simt") does all of
-this in f64, and ``tc16`` ("tc") takes 16 bits only.
+``fma`` ("simt") converts 16-bit operands to f32 first, ``fma64`` (f64, "simt") computes in f64, and
+``tc16`` ("tc") takes 16-bit operands only.
 
-bfloat16 arrays are those of the package ml_dtypes, which JAX brings, and results are such arrays.
-It is not needed here: the dtype is known by its name, and only its bits are looked at.
+bfloat16 arrays and results have the dtype of the package ml_dtypes. It is not imported here: the
+dtype is recognized by its name, and only its bits are read.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ def linear(
     ``x`` is ``[..., K]``; ``w`` is ``[K, N]`` (layout "kn") or ``[N, K]`` ("nk"); ``bias`` is
     ``[N]``; ``out_old`` and the result are ``[..., N]``. K = 0 gives a product of zeros.
 
-    ``x`` and ``w`` are both float32, bfloat16 or float16, and so is the result, unless
-    ``out_dtype`` is "float32"; ``bias`` is float32 or as they are; ``out_old`` is as the result.
+    ``x`` and ``w`` are both float32, float64, bfloat16 or float16, and so is the result, unless
+    ``out_dtype`` is "float32" for 16 bits. ``bias`` has their dtype, or is float32 for 16 bits;
+    ``out_old`` has that of the result.
     ``tier``: "simt", "tc" (16 bits only) or "auto". ``arch`` names the tensor cores of tier "tc"
     (:data:`ptxgen.numerics.contract.TENSOR_CORES`); "simt" is the same on all.
 
@@ -93,7 +94,7 @@ def linear_dgrad(
     out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
-    """``dx = dy @ W.T``: ``[..., N]`` and the weight as in :func:`linear` to ``[..., K]``."""
+    """``dx = dy @ W.T``: ``dy`` ``[..., N]`` and a weight as in :func:`linear` to ``[..., K]``."""
     given, shape, kind = _read(DGRAD, {"dy": dy, "w": w}, layout, tier, arch, out_dtype)
     weight = given["w"].T if layout == "kn" else given["w"]
     return _finish(_product(rows(given["dy"]), weight, kind).reshape(shape), None, kind)
@@ -112,9 +113,10 @@ def linear_wgrad(
 ) -> Array:
     """``dw = x.T @ dy [+ out_old]`` for layout "kn", its transpose for "nk".
 
-    ``x`` is ``[..., K]``, ``dy`` ``[..., N]`` with the same leading dimensions; the result
-    and ``out_old`` are ``[K, N]`` ("kn") or ``[N, K]`` ("nk"), float32 unless ``out_dtype`` is the
-    operands' dtype. ``chain``: the sum is one chain, which begins with ``out_old`` instead of +0.0.
+    ``x`` is ``[..., K]``, ``dy`` ``[..., N]`` with the same leading dimensions; the result and
+    ``out_old`` are ``[K, N]`` ("kn") or ``[N, K]`` ("nk"), float32 (float64 for float64) unless
+    ``out_dtype`` is the operands' dtype. ``chain``: whether the sum is one chain, which starts from
+    ``out_old`` instead of adding it at the end.
     """
     given, shape, kind = _read(WGRAD, {"x": x, "dy": dy}, layout, tier, arch, out_dtype, wide=True)
     a, b = rows(given["x"]), rows(given["dy"])
@@ -136,8 +138,8 @@ def matmul(
     out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
-    """``op(a) @ op(b)`` of matrices, ``op`` a transposition where asked for; of batches of them,
-    ``[..., M, K]`` and ``[..., K, N]``, matrix by matrix, with leading dimensions that broadcast.
+    """``op(a) @ op(b)``, where ``op`` transposes the last two dimensions if ``transpose_a`` or
+    ``transpose_b``: ``[..., M, K]`` and ``[..., K, N]``, with leading dimensions that broadcast.
     """
     layout = "nt"[bool(transpose_a)] + "nt"[bool(transpose_b)]
     given, shape, kind = _read(MATMUL, {"a": a, "b": b}, layout, tier, arch, out_dtype)
@@ -154,12 +156,12 @@ def matmul(
 
 @dataclass(frozen=True)
 class _Kind:
-    """Dtypes, contract and tensor cores of one product."""
+    """Dtypes, contract and tensor-core model of a matrix product."""
 
     operands: np.dtype[Any]
     contract: Contract
     core: TensorCore | None
-    """The tensor cores of tier "tc"."""
+    """Tensor-core model of the product in tier "tc", else None."""
     out: np.dtype[Any]
 
 
@@ -173,9 +175,10 @@ def _read(
     *,
     wide: bool = False,
 ) -> tuple[dict[str, Array], tuple[int, ...], _Kind]:
-    """The arrays that are given, the result's shape, and the kind of product.
+    """Checks the arguments of a product; returns its arrays by name (without None), the shape of
+    the result, and the kind of product.
 
-    ``wide``: the result has the accumulator's dtype, unless ``out_dtype`` says otherwise.
+    ``wide``: whether the result by default has the accumulator's dtype.
     """
     given = {name: _operand(name, v) for name, v in arrays.items() if v is not None}
     one, other, *_ = (v.dtype.name for v in given.values())
@@ -232,7 +235,7 @@ def _add(a: Array, b: Array) -> Array:
 
 
 def _finish(result: Array, out_old: ArrayLike | None, kind: _Kind) -> Array:
-    """``result [+ out_old]``, rounded to the output's dtype."""
+    """Computes ``result [+ out_old]``, rounded to the product's output dtype."""
     if out_old is not None:
         result = _add(result, _wide(_old(out_old, result.shape, kind)))
     if kind.out.itemsize > 2:
@@ -241,7 +244,7 @@ def _finish(result: Array, out_old: ArrayLike | None, kind: _Kind) -> Array:
 
 
 def _old(out_old: ArrayLike, shape: tuple[int, ...], kind: _Kind) -> Array:
-    """``out_old``, to which the result is added, with its dtype and shape checked."""
+    """Returns ``out_old`` as an array; raises an error if dtype or shape are not the result's."""
     old = _operand("out_old", out_old)
     _check_dtype("out_old", old, (kind.out.name,))
     if old.shape != shape:
@@ -254,7 +257,7 @@ def _bits(array: Array) -> U16:
 
 
 def _wide(array: Array) -> Array:
-    """``array`` in f32, exactly; f64 as it is."""
+    """Converts 16-bit floats to f32, exactly; returns f32 and f64 arrays as they are."""
     if array.dtype.itemsize > 2:
         return array
     return upcast(_bits(array), DTYPES[array.dtype.name])
@@ -277,6 +280,6 @@ def _operand(name: str, value: ArrayLike) -> Array:
 
 
 def rows(array: Array) -> Array:
-    """``array`` as a matrix: all leading dimensions become one."""
+    """Reshapes to a matrix, with all leading dimensions flattened into one."""
     # Not reshape(-1, …), which cannot tell the number of rows of length zero.
     return array.reshape(prod(array.shape[:-1]), array.shape[-1])

@@ -1,4 +1,4 @@
-"""The oracles of quantized weights: the dense ones on the dequantized weight."""
+"""Oracles of products with quantized weights: dense oracles on the dequantized weight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 class Weight(Protocol):
-    """A quantized weight of ``n`` rows of ``k`` numbers: its ``format`` and arrays."""
+    """Interface of a quantized weight [n, k]: format, and arrays of codes, scales and offsets."""
 
     @property
     def format(self) -> WeightFormat: ...
@@ -37,7 +37,9 @@ class Weight(Protocol):
 
 
 def dequantize(q: Weight, dtype: Any = "float32") -> Array:
-    """The weight ``[N, K]`` in f32, or rounded once more; bfloat16 as ml_dtypes' arrays."""
+    """Returns the weight ``[N, K]`` in f32, or rounded once more to a 16-bit ``dtype`` (bfloat16 of
+    ml_dtypes).
+    """
     row = q.format
     bits = np.unpackbits(np.asarray(q.data, np.uint8).reshape(-1), bitorder="little")
     codes = bits.reshape(-1, row.bits).astype(np.int64) @ (1 << np.arange(row.bits))
@@ -66,8 +68,9 @@ def quantized_linear(
 ) -> Array:
     """``activation(x @ W.T + bias)``: ``[..., K]`` and a weight of N rows to ``[..., N]``.
 
-    Arguments, and errors, are those of :func:`ptxgen.reference.linear`; ``accumulate`` as in
-    :mod:`ptxgen.numerics.quantized`, by default "tc" for 16 bits and "simt" for float32.
+    Arguments and errors are those of :func:`ptxgen.reference.linear`; ``accumulate`` is "tc",
+    "simt" or "f64" (:mod:`ptxgen.numerics.quantized`), by default "tc" for 16 bits and "simt" for
+    float32.
     """
     x = np.asarray(x)
     if _tier(x, accumulate) != "f64":
@@ -94,7 +97,7 @@ def quantized_linear_dgrad(
     out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
-    """``dx = dy @ W``: ``[..., N]`` to ``[..., K]``; all else as in :func:`quantized_linear`."""
+    """``dx = dy @ W``: ``[..., N]`` to ``[..., K]``; arguments as in :func:`quantized_linear`."""
     dy = np.asarray(dy)
     if _tier(dy, accumulate) != "f64":
         weight = dequantize(q, dy.dtype)
@@ -121,7 +124,7 @@ def _only_f32(what: str, dtype: Any) -> None:
 
 
 def _product(x: Array, weight: F32) -> F32:
-    """``x @ weight`` in f64: no rounding of the products, one of each sum and of the result."""
+    """``x @ weight`` by contract ``wide``: exact products, f64 sums with k ascending, then f32."""
     left, right = ops.rows(x).astype(np.float64), weight.astype(np.float64)
     acc = np.zeros((len(left), right.shape[1]))
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""The oracles of recurrences: ``selective_scan/1`` and ``linear_recurrence/1``, step by step."""
+"""Oracles of contracts ``selective_scan/1`` and ``linear_recurrence/1``, step by step."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ def _wide(name: str, x: ArrayLike, takes: tuple[str, ...] = recurrence.DTYPES) -
     return widened(array, DTYPES[array.dtype.name])
 
 
-def _begun(state: ArrayLike | None, shape: tuple[int, ...]) -> F32:
+def _initial_state(state: ArrayLike | None, shape: tuple[int, ...]) -> F32:
     return np.zeros(shape, np.float32) if state is None else _wide("state", state, ("float32",))
 
 
 def _tree(x: Array, axis: int, leaves: int) -> F32:
-    """The sum along ``axis``, padded to ``leaves`` elements, as a tree of neighbouring pairs."""
+    """Sums along ``axis`` as a binary tree of neighbouring pairs; zeros pad the axis to the least
+    power of two that is not below ``leaves``.
+    """
     x = np.moveaxis(x, axis, -1)
     size = 1 << max(leaves - 1, 0).bit_length()
     x = np.concatenate([x, np.zeros((*x.shape[:-1], size - x.shape[-1]), np.float32)], -1)
@@ -38,7 +40,9 @@ def _tree(x: Array, axis: int, leaves: int) -> F32:
 
 
 def _over_states(a: Array, b: Array) -> F32:
-    """The sum of ``a * b`` over the last dimension."""
+    """Sum of ``a * b`` over states, the last dimension: fma chains of ``recurrence.LEAF`` states,
+    which are added as a binary tree.
+    """
     a, b = np.broadcast_arrays(a, b)
     leaf, n = recurrence.LEAF, a.shape[-1]
     sums = []
@@ -50,7 +54,7 @@ def _over_states(a: Array, b: Array) -> F32:
     return add(_tree(np.stack(sums, -1), -1, len(sums)), np.float32(0))
 
 
-def _steps(delta: ArrayLike, bias: ArrayLike | None, softplus: bool) -> F32:
+def _step_sizes(delta: ArrayLike, bias: ArrayLike | None, softplus: bool) -> F32:
     d = _wide("delta", delta)
     if bias is not None:
         d = add(d, _wide("delta_bias", bias, ("float32",)))
@@ -71,7 +75,7 @@ def selective_scan(
     softplus: bool = False,
     return_state: bool = False,
 ) -> Any:
-    """A selective scan, with the bits of :func:`ptxgen.selective_scan`."""
+    """Selective scan (Mamba), with the arguments and bits of :func:`ptxgen.selective_scan`."""
     found, h, _ = _selective(x, delta, A, B, C, D, delta_bias, state, softplus)
     if z is not None:
         found = call(recurrence.gated, found, _wide("z", z))
@@ -90,13 +94,15 @@ def _selective(
     state: ArrayLike | None,
     softplus: bool,
 ) -> tuple[F32, F32, list[F32]]:
-    """The results before the gate, the last state, and the states before each token."""
+    """Runs a selective scan in f32: returns the results before gate ``z``, the last state, and the
+    state before each token.
+    """
     wide, b, c = (_wide(n, v) for n, v in (("x", x), ("B", B), ("C", C)))
     a = _wide("A", A, ("float32",))
-    d = _steps(delta, delta_bias, softplus)
+    d = _step_sizes(delta, delta_bias, softplus)
     (batch, tokens, channels), states = wide.shape, a.shape[1]
     u, rate = mul(d, wide), call(recurrence.rate, a)
-    h, y, before = _begun(state, (batch, channels, states)), np.zeros_like(wide), []
+    h, y, before = _initial_state(state, (batch, channels, states)), np.zeros_like(wide), []
     for t in range(tokens):
         before.append(h)
         w = call(recurrence.decay, d[:, t, :, None], rate[None])
@@ -120,7 +126,12 @@ def selective_scan_kept(
     softplus: bool = False,
     gated: bool = False,
 ) -> Any:
-    """The states before each tile of tokens; ``gated``: with the results before the gate."""
+    """Returns the states that a selective scan's backward pass reads: those before the first token
+    of each tile (``recurrence.tile``), [batch, tiles, channels, states].
+
+    ``gated``: whether to return the results before the gate, too, in f32 and first. The other
+    arguments are those of :func:`ptxgen.selective_scan`.
+    """
     y, last, before = _selective(x, delta, A, B, C, D, delta_bias, state, softplus)
     each = before[:: recurrence.tile(last.shape[-1])]
     kept = np.stack(each, 1)
@@ -141,16 +152,20 @@ def selective_scan_backward(
     *,
     softplus: bool = False,
 ) -> tuple[Array, ...]:
-    """``dx``, and in f32 ``dd``, ``dA`` of each sequence, ``dB`` and ``dC`` of each block of
-    channels, and the gradient by the first state.
+    """Backward pass of a selective scan, by contract ``selective_scan/1``.
+
+    ``dy``: gradient by the results before the gate; ``kept``: result of
+    :func:`selective_scan_kept`; ``dlast``: gradient by the last state, by default zeros. Returns
+    ``dx``, and in f32 ``dd`` (gradient by the step size d), ``dA`` per sequence, ``dB`` and ``dC``
+    per block of channels, and the gradient by the first state.
     """
     begin = np.asarray(kept)[:, 0]
     _, last, before = _selective(x, delta, A, B, C, D, delta_bias, begin, softplus)
     wide, b, c, g_y = (_wide(n, v) for n, v in (("x", x), ("B", B), ("C", C), ("dy", dy)))
-    a, d = _wide("A", A, ("float32",)), _steps(delta, delta_bias, softplus)
+    a, d = _wide("A", A, ("float32",)), _step_sizes(delta, delta_bias, softplus)
     (batch, tokens, channels), states = wide.shape, a.shape[1]
     u, rate = mul(d, wide), call(recurrence.rate, a)
-    k, da = _begun(dlast, last.shape), np.zeros(last.shape, np.float32)
+    k, da = _initial_state(dlast, last.shape), np.zeros(last.shape, np.float32)
     du, e = np.zeros_like(wide), np.zeros_like(wide)
     size = recurrence.block(states)
     parts = np.zeros((2, -(-channels // size), batch, tokens, states), np.float32)
@@ -180,9 +195,11 @@ def linear_recurrence(
     return_state: bool = False,
     out_dtype: Any = None,
 ) -> Any:
-    """A linear recurrence, with the bits of :func:`ptxgen.linear_recurrence`."""
+    """``h = a * h + b`` token by token, with the arguments and bits of
+    :func:`ptxgen.linear_recurrence`.
+    """
     factors, terms = _wide("a", a), _wide("b", b)
-    h = _begun(state, factors.shape[::2])
+    h = _initial_state(state, factors.shape[::2])
     y = np.zeros_like(factors)
     for t in range(factors.shape[1]):
         h = y[:, t] = fma(factors[:, t], h, terms[:, t])
@@ -197,10 +214,15 @@ def linear_recurrence_backward(
     state: ArrayLike | None = None,
     dlast: ArrayLike | None = None,
 ) -> tuple[Array, ...]:
-    """``da``, ``db`` and the gradient by the first state, of the states ``h``."""
+    """Backward pass of a linear recurrence: returns ``da`` and ``db`` in the dtype of ``a``, and
+    the gradient by the first state in f32.
+
+    ``dy``: gradient by the results ``h``; ``state``: the first state; ``dlast``: gradient by the
+    last state. Both are zeros by default.
+    """
     factors, given, states = (_wide(n, v) for n, v in (("a", a), ("dy", dy), ("h", h)))
-    begin = _begun(state, factors.shape[::2])
-    k = _begun(dlast, factors.shape[::2])
+    begin = _initial_state(state, factors.shape[::2])
+    k = _initial_state(dlast, factors.shape[::2])
     da, db = np.zeros_like(factors), np.zeros_like(factors)
     for t in reversed(range(factors.shape[1])):
         g = add(given[:, t], k)

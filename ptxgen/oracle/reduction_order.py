@@ -1,4 +1,4 @@
-"""The oracle of reductions over rows: contract ``rows/1``, step by step."""
+"""Oracle of reductions over rows: contract ``rows/1``, step by step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 
 def reduce(how: str, x: Array, node: Node | None = None) -> Array:
-    """The sum, product, largest or smallest of each row: [..., N] to [..., 1]."""
+    """Reduces rows by ``how``, "sum", "prod", "max" or "min": [..., N] to [..., 1]."""
     with np.errstate(all="ignore"):
         if how in ("max", "min"):
             return _extreme(how, x)

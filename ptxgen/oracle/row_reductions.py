@@ -1,4 +1,4 @@
-"""The oracle of operations over rows: their formulas, reduced as contract ``rows/1`` says."""
+"""Oracles of operations over rows: their formulas, reduced in the order of contract ``rows/1``."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Array = NDArray[Any]
 
 
 def compute(name: str, *arrays: ArrayLike | None, out_dtype: Any = None, **numbers: Any) -> Any:
-    """An operation of the table over the last dimension, on arrays in order (None: not given).
+    """Computes operation ``name`` of :mod:`ptxgen.numerics.row_reductions` over the last dimension,
+    of ``arrays`` (None if absent) and scalars by name.
 
-    A result, or a tuple of them. Raises DtypeError and ShapeError.
+    Returns a result, or a tuple of them. Raises DtypeError and ShapeError.
     """
     row = known(name)
     given = dict(zip(row.arrays, (*arrays, *[None] * len(row.arrays)), strict=False))
@@ -51,11 +52,11 @@ def compute(name: str, *arrays: ArrayLike | None, out_dtype: Any = None, **numbe
             inputs[each] = found[each][..., None] if kind == "row" else found[each]
     for each, value in options.items():
         inputs[each] = np.asarray(value, FULL.get(row.numbers[each].dtype, wide))
-    made = results(what, inputs, reduce, inferred.sizes["N"])
+    values = results(what, inputs, reduce, inferred.sizes["N"])
     shaped = []
     pairs = zip(inferred.results, row.results, strict=True)
     shapes = [shape for shape, name in pairs if name in row.present(found)]
-    for value, shape, output in zip(made, shapes, what.outputs, strict=True):
+    for value, shape, output in zip(values, shapes, what.outputs, strict=True):
         full = (*shape, 1) if output.level == "row" else shape
         shaped.append(np.array(np.broadcast_to(value, full).reshape(shape), order="C"))
     return shaped[0] if len(shaped) == 1 else tuple(shaped)
@@ -77,9 +78,9 @@ def _reduction(name: str) -> Callable[..., Any]:
         array = np.asarray(x)
         axes = axes_of(AxisNumbers().read("axis", axis), array)
         lead = [i for i in range(array.ndim) if i not in axes]
-        turned = array.transpose(*lead, *axes)
+        moved = array.transpose(*lead, *axes)
         width = prod(array.shape[i] for i in axes)
-        rows = turned.reshape(*(array.shape[i] for i in lead), width)
+        rows = moved.reshape(*(array.shape[i] for i in lead), width)
         found = compute(name, rows, out_dtype=out_dtype, **numbers)
         if not keepdims:
             return found
@@ -101,21 +102,21 @@ def _along(name: str) -> Callable[..., Any]:
 
 def _named(oracle: Callable[..., Any], name: str) -> Callable[..., Any]:
     oracle.__name__ = oracle.__qualname__ = name
-    oracle.__doc__ = f"The bits of :func:`ptxgen.{name}`."
+    oracle.__doc__ = f"NumPy oracle of :func:`ptxgen.{name}`, bit for bit."
     return oracle
 
 
 def cross_entropy(
     x: ArrayLike, target: ArrayLike, *, reduction: str = "mean", **numbers: Any
 ) -> Any:
-    """The bits of :func:`ptxgen.cross_entropy`."""
+    """Cross-entropy, with the arguments and bits of :func:`ptxgen.cross_entropy`."""
     losses = compute("cross_entropy", x, target, **numbers)
     ignored = {k: v for k, v in numbers.items() if k == "ignore_index"}
     return reduced(losses, target, reduction, **ignored)
 
 
 def reduced(losses: Array, target: ArrayLike, reduction: str, **ignored: Any) -> Any:
-    """The rows' losses, their sum or their mean."""
+    """Returns the rows' losses ("none"), their "sum", or their "mean" over targets not ignored."""
     if reduction == "none":
         return losses
     if reduction == "sum":
@@ -132,7 +133,9 @@ def group_norm(
     eps: float = 1e-5,
     out_dtype: Any = None,
 ) -> Any:
-    """The bits of :func:`ptxgen.group_norm`: a layer norm of groups, then channels' weights."""
+    """Layer norm of each group of channels, then weight and bias of each channel, with the bits of
+    :func:`ptxgen.group_norm`.
+    """
     array = np.asarray(x)
     if array.ndim < 2 or groups < 1 or array.shape[1] % groups:
         raise ShapeError(
@@ -159,4 +162,4 @@ ORACLES: dict[str, Callable[..., Any]] = {
     "cross_entropy": cross_entropy,
     "group_norm": group_norm,
 }
-"""The oracles of what users call, by name."""
+"""Oracles of the public operations over rows, by name."""

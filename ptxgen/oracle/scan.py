@@ -1,4 +1,4 @@
-"""The oracles of prefix sums: contracts ``scan/1`` and ``logscan/1``, step by step."""
+"""Oracles of prefix sums: contracts ``scan/1`` and ``logscan/1``, step by step."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ Array = NDArray[Any]
 
 
 def cumsum(x: ArrayLike, *, exclusive: bool = False, reverse: bool = False) -> Array:
-    """The sums of the elements up to each, along the last dimension, with the bits of
-    :func:`ptxgen.cumsum`.
-    """
+    """Prefix sums along the last dimension, with arguments and bits of :func:`ptxgen.cumsum`."""
 
     def scanned(wide: Array) -> Array:
         def last(carry: Array, e: Array, p: Array) -> Array:
@@ -33,8 +31,8 @@ def cumsum(x: ArrayLike, *, exclusive: bool = False, reverse: bool = False) -> A
 
 
 def logcumsumexp(x: ArrayLike, *, exclusive: bool = False, reverse: bool = False) -> Array:
-    """The logarithms of the sums of the exponentials of the elements up to each, along the last
-    dimension, with the bits of :func:`ptxgen.logcumsumexp`.
+    """``log(cumsum(exp(x)))`` along the last dimension, with the arguments and bits of
+    :func:`ptxgen.logcumsumexp`.
     """
 
     def plus(a: Array, b: Array) -> Array:
@@ -54,7 +52,12 @@ def logcumsumexp(x: ArrayLike, *, exclusive: bool = False, reverse: bool = False
 def _scanned(
     x: ArrayLike, dtypes: tuple[str, ...], reverse: bool, scanned: Callable[[Array], Array]
 ) -> Array:
-    """Applies ``scanned`` to rows in the type that is computed in, from the end if ``reverse``."""
+    """Applies ``scanned`` to the rows of ``x``, as [M, N] in the compute type; returns the result
+    in the shape and dtype of x.
+
+    ``dtypes``: full names of the dtypes that x may have (DtypeError for others); ``reverse``:
+    whether rows are scanned from their ends.
+    """
     array = np.asarray(x)
     if array.dtype.name not in dtypes:
         raise DtypeError(f"x has dtype {array.dtype.name}; takes {' or '.join(dtypes)}")
@@ -76,9 +79,12 @@ def _rows(
     last: Callable[[Array, Array, Array], Array],
     exclusive: bool,
 ) -> Array:
-    """Prefix sums by ``plus``, from ``none``, of rows [numbers, M, N], in the same shape.
+    """Prefix sums of M rows of N elements in the order of contract ``scan``; an element has one or
+    more components: ``x`` is [components, M, N].
 
-    ``last``: adds the sums before a chunk, before a lane in it, and within the lane.
+    ``plus``: adds two elements; ``none``: its neutral element; ``last``: adds the sums before a
+    chunk, before a lane in the chunk, and within the lane; ``exclusive``: whether a sum leaves out
+    its own element.
     """
     numbers, count, n = x.shape
     chunks = -(-n // CHUNK)

@@ -1,4 +1,4 @@
-"""The oracles of selections from rows: contracts ``topk/1`` and ``sample/1``."""
+"""Oracles of selections from rows: contracts ``topk/1`` and ``sample/1``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ Array = NDArray[Any]
 
 
 def topk(x: ArrayLike, k: int, *, largest: bool = True) -> tuple[Array, Array]:
-    """The k largest (smallest) of each row, and their indices, as :func:`ptxgen.topk`."""
+    """Returns the k largest (or smallest) elements of each row and their indices, with the bits of
+    :func:`ptxgen.topk`.
+    """
     array = np.asarray(x)
     dtype = ELEMENTS.get(array.dtype.name)
     if dtype not in ("f32", "bf16", "f16", "i32"):
@@ -27,10 +29,10 @@ def topk(x: ArrayLike, k: int, *, largest: bool = True) -> tuple[Array, Array]:
     lead = prod(array.shape[:-1])
     wide = widened(array, dtype).reshape(lead, array.shape[-1]).astype(np.float64)
     nothing = np.isnan(wide)
-    place = np.where(nothing, -np.inf if largest else np.inf, -wide if largest else wide)
+    sort_key = np.where(nothing, -np.inf if largest else np.inf, -wide if largest else wide)
     # A NaN is larger than an infinity, so it comes first (last) among these.
     second = ~nothing if largest else nothing
-    order = [np.lexsort((s, p))[:k] for p, s in zip(place + 0.0, second, strict=True)]
+    order = [np.lexsort((s, p))[:k] for p, s in zip(sort_key + 0.0, second, strict=True)]
     indices = np.array(order, np.int64).reshape(*array.shape[:-1], k)
     return np.take_along_axis(array, indices, axis=-1), indices
 
@@ -56,7 +58,9 @@ def sample(
     seed: Any = 0,
     offset: Any = 0,
 ) -> Array:
-    """An index drawn from each row of logits, as :func:`ptxgen.sample`."""
+    """Samples an index from each row of logits, with the arguments and bits of
+    :func:`ptxgen.sample`.
+    """
     array = np.asarray(logits)
     wide = widened(array, ELEMENTS[array.dtype.name]).reshape(-1, array.shape[-1])
     count = prod(array.shape[:-1])

@@ -1,4 +1,4 @@
-"""The oracle of triangular systems: contract ``solve/1``, a row at a time."""
+"""Oracle of triangular systems of linear equations: contract ``solve/1``, a row at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[Any]
 def solve_triangular(
     a: ArrayLike, b: ArrayLike, *, upper: bool = False, unitriangular: bool = False
 ) -> Array:
-    """``x`` where ``a · x = b``, with the bits of :func:`ptxgen.solve_triangular`."""
+    """Solves ``a · x = b`` for x, with arguments and bits of :func:`ptxgen.solve_triangular`."""
     matrix, given = np.asarray(a), np.asarray(b)
     fma = {"float32": f32.fma, "float64": f64.fma}.get(given.dtype.name)
     if fma is None or matrix.dtype != given.dtype:

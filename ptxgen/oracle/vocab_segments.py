@@ -1,4 +1,4 @@
-"""The oracle of rows of logits: the steps of contract ``flce/3`` between the products."""
+"""Oracles of cross-entropy by segments of logits: contract ``flce/3`` between the products."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ Array = NDArray[Any]
 def logit_segments(
     x: ArrayLike, target: ArrayLike, *, softcap: float | None = None
 ) -> tuple[Array, Array, Array]:
-    """Maximum and sum of each segment [..., S]; the target's logit [...], 0 if there is none."""
+    """Returns the maximum and the sum of exponentials of each segment of logits ``x``, both
+    [..., S] and after the softcap, and the target's logit [...] before it, 0 if the target is no
+    class.
+    """
     array, at = np.asarray(x), np.asarray(target)
     dtype = DTYPES[array.dtype.name]
     wide, n = widened(array, dtype), array.shape[-1]
@@ -62,7 +65,9 @@ def linear_segments(
     softcap: float | None = None,
     arch: str = "sm_90",
 ) -> tuple[Array, Array, Array]:
-    """:func:`logit_segments` of a product."""
+    """Returns the results of :func:`logit_segments` for the logits ``x @ W (+ bias)``, which have
+    the bits of :func:`ptxgen.reference.linear`.
+    """
     z = ops.linear(x, w, bias, layout=layout, tier=tier, arch=arch)
     return logit_segments(z, target, softcap=softcap)
 
@@ -78,7 +83,12 @@ def logit_gradient(
     label_smoothing: float = 0.0,
     softcap: float | None = None,
 ) -> Array:
-    """The gradient by each logit [..., N], from its row's maximum, scale and share."""
+    """Returns the gradient by each logit of ``x`` [..., N]; 0 where the target is ignored or no
+    class.
+
+    Of each row, ``top`` is the largest logit, ``scale`` the factor of ``exp(z - top)`` in the
+    gradient, and ``dy`` the gradient by its loss, by default 1.
+    """
     array, at = np.asarray(x), np.asarray(target)[..., None]
     dtype, n = DTYPES[array.dtype.name], array.shape[-1]
     wide = KINDS[STORED[dtype]]

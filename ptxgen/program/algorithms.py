@@ -1,7 +1,7 @@
-"""Algorithms that compute a result, in order: the first that serves a call is taken.
+"""Choice of an algorithm: the first of a list that can compute a result records its launches.
 
 An algorithm is a name and a function that records launches, or raises :class:`RefusedError` before
-it has recorded any. What was refused, and why, stays in the program, and ``explain`` prints it.
+it records any. The program keeps each refusal and its reason, and ``explain`` prints them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ptxgen.spec import Problem
 
 
 class RefusedError(Exception):
-    """An algorithm does not serve a call: the message says why."""
+    """Raised by an algorithm that cannot compute a call; the message is the reason."""
 
 
 class Algorithm(NamedTuple):
-    """A name, and a function that records the launches."""
+    """An algorithm: its name, and a function that records its launches."""
 
     name: str
     launch: Callable[[], None]
@@ -27,7 +27,9 @@ class Algorithm(NamedTuple):
 
 @dataclass(frozen=True)
 class ChosenAlgorithm:
-    """The algorithm that computes ``what``, and why each one before it was refused."""
+    """The algorithm that computes the result ``what`` of a program. ``served``: its name;
+    ``refused``: name and reason of each algorithm that was tried before it.
+    """
 
     what: str
     served: str
@@ -39,7 +41,7 @@ class ChosenAlgorithm:
 
 
 class Recorder(Protocol):
-    """The part of :class:`ptxgen.program.build.ProgramBuilder` that algorithms need."""
+    """The part of :class:`ptxgen.program.build.ProgramBuilder` that algorithms use."""
 
     algorithms: list[ChosenAlgorithm]
 
@@ -47,13 +49,13 @@ class Recorder(Protocol):
 
 
 def needs(holds: object, reason: str) -> None:
-    """Raises :class:`RefusedError` with ``reason`` unless it ``holds``."""
+    """Raises :class:`RefusedError` with ``reason`` unless the condition ``holds`` is true."""
     if not holds:
         raise RefusedError(reason)
 
 
 def needs_kernel(b: Recorder, problem: Problem) -> None:
-    """Raises :class:`RefusedError` if no kernel serves ``problem`` where the program is to run."""
+    """Raises :class:`RefusedError` if no kernel can compute ``problem`` on the program's device."""
     try:
         b.require(problem)
     except UncoveredError:
@@ -62,7 +64,9 @@ def needs_kernel(b: Recorder, problem: Problem) -> None:
 
 
 def first_served(b: Recorder, what: str, algorithms: Iterable[Algorithm]) -> None:
-    """Records the launches of the first algorithm that is not refused."""
+    """Records the launches of the first algorithm that can compute the result ``what``; one that
+    cannot raises :class:`RefusedError`. Raises UncoveredError, with all reasons, if none can.
+    """
     refused: list[tuple[str, str]] = []
     at = len(b.algorithms)  # ahead of the algorithms that ``launch`` chooses in turn
     for name, launch in algorithms:

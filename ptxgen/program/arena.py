@@ -1,12 +1,12 @@
 """The arena: one allocation for all temporaries of a program, with offsets by liveness.
 
-A piece lives from the first step that touches it to the last. Pieces that never live at once may
-share bytes. Pieces are placed largest first, each at the lowest offset that is free for as long as
-it lives: the greedy-by-size order of Pisarchyk and Lee (Efficient memory management for deep neural
-net inference, 2020). Where that takes more bytes than live at once, two other orders are tried: by
-size times lifetime, and by lifetime. A local search then improves each order: it swaps a piece at
-the top of the arena, or one below such a piece, with a piece that was placed before it and lives at
-the same time. A swap is kept unless the arena grows.
+A piece is live from the first step that touches it to the last. Pieces that are never live at the
+same time may share bytes. Pieces are placed largest first, each at the lowest offset that is free
+while it is live: the greedy-by-size order of Pisarchyk and Lee (Efficient memory management for
+deep neural net inference, 2020). If the arena exceeds the peak of live bytes, two other orders are
+tried: by size times lifetime, and by lifetime. A local search then improves each order: it swaps a
+piece at the top of the arena, or one below such a piece, with a piece that was placed before it and
+is live at the same time. A swap is kept unless the arena grows.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import NamedTuple
 from ptxgen.errors import SpecError
 
 UNIT = 256
-"""Alignment of pieces, bytes: that of CUDA's allocations."""
-ROOM = 1.05
-"""Largest accepted ratio of the arena's bytes to the bytes that live at once."""
+"""Alignment of the arena's pieces, bytes; that of CUDA's allocations."""
+SLACK_MAX = 1.05
+"""Largest accepted ratio of an arena's bytes to the peak of live bytes (:func:`least`)."""
 TRIES, WORK = 60, 2_000_000
-"""Swaps tried for each order, and most pairs of live pieces looked at for all swaps.
+"""Limits of the local search: swaps tried for each order, and pairs of pieces visited in all.
 
-Swaps go on past ``TRIES``, up to ``WORK``, while the best order takes more than :data:`ROOM`.
+It goes on past ``TRIES``, up to ``WORK``, while the smallest arena exceeds :data:`SLACK_MAX`.
 """
 
 
 class Piece(NamedTuple):
-    """Bytes that are needed from step ``first`` to step ``last``, both included."""
+    """A piece of the arena: ``nbytes`` bytes, live from step ``first`` through step ``last``."""
 
     nbytes: int
     first: int
@@ -38,41 +38,41 @@ class Piece(NamedTuple):
 
 
 def place(pieces: Iterable[Piece]) -> tuple[tuple[int, ...], int]:
-    """Returns the offset of each piece, and the bytes of the arena."""
+    """Places pieces in an arena. Returns the offset of each piece, and the arena's bytes."""
     given = list(pieces)
-    bound, near = least(given), _near(given)
+    bound, overlapping = least(given), _overlapping(given)
     found: list[_Order] = []
     for key in (_size, _area, _length):
         order = sorted(range(len(given)), key=lambda i: (key(given[i]), given[i].first, i))
-        found.append(_Order(given, near, order))
+        found.append(_Order(given, overlapping, order))
         if found[-1].nbytes == bound:
             break
-    tries, drawn = 0, Random(0)  # the same each time
-    most = WORK // max(1, len(found) * sum(map(len, near)))
+    tries, rng = 0, Random(0)  # the same each time
+    most = WORK // max(1, len(found) * sum(map(len, overlapping)))
     while (best := min(found, key=attrgetter("nbytes"))).nbytes > bound and tries < most:
-        if tries >= TRIES and best.nbytes <= ROOM * bound:
+        if tries >= TRIES and best.nbytes <= SLACK_MAX * bound:
             break
         for each in found:
-            each.mend(drawn)
+            each.improve(rng)
         tries += 1
     return tuple(best.offsets), best.nbytes
 
 
-def place_apart(pieces: Sequence[Piece], steps: int) -> tuple[tuple[int, ...], int]:
-    """Returns offsets and bytes as :func:`place` does, with pieces of nearby steps moved apart.
+def place_separated(pieces: Sequence[Piece], steps: int) -> tuple[tuple[int, ...], int]:
+    """Places pieces as :func:`place` does, then moves pieces of nearby steps to separate bytes.
 
-    Each piece, small ones first, moves to bytes that no piece uses within ``steps`` steps before
-    or behind it, if there are such bytes within :data:`ROOM`. Steps on several streams then wait
-    less often for memory to become free.
+    Each piece, small ones first, moves to bytes that no piece uses within ``steps`` steps of its
+    live range, if the arena then stays within :data:`SLACK_MAX`. Concurrent streams then wait less
+    often for memory to become free.
     """
     found, nbytes = place(pieces)
-    offsets, room = list(found), max(nbytes, ROOM * least(pieces))
+    offsets, limit = list(found), max(nbytes, SLACK_MAX * least(pieces))
     for i in sorted(range(len(pieces)), key=lambda i: _units(pieces[i])) if steps else ():
         one = pieces[i]
         first, last = one.first - steps, one.last + steps
         others = (j for j, p in enumerate(pieces) if j != i and p.first <= last and first <= p.last)
         at = _lowest(((offsets[j], offsets[j] + _units(pieces[j])) for j in others), _units(one))
-        if at + _units(one) <= room:
+        if at + _units(one) <= limit:
             offsets[i] = at
     return tuple(offsets), max(
         (o + _units(p) for o, p in zip(offsets, pieces, strict=True)), default=0
@@ -80,64 +80,67 @@ def place_apart(pieces: Sequence[Piece], steps: int) -> tuple[tuple[int, ...], i
 
 
 class _Order:
-    """Offsets of pieces that are placed in one order, and the bytes of the arena.
+    """A placement of pieces in the arena, one after the other in a given order, each at its lowest
+    free offset. Its result: ``offsets`` of the pieces, and ``nbytes`` of the arena.
 
-    ``near``: for each piece, the indices of the pieces that live at once with it.
+    ``overlapping``: for each piece, the indices of the pieces that are live at the same time.
     """
 
     def __init__(
-        self, given: Sequence[Piece], near: Sequence[Sequence[int]], order: list[int]
+        self, given: Sequence[Piece], overlapping: Sequence[Sequence[int]], order: list[int]
     ) -> None:
-        self._units, self._near, self._order = [*map(_units, given)], near, order
-        self.offsets, self.nbytes = self._placed(order)
+        self._units, self._overlapping, self._order = [*map(_units, given)], overlapping, order
+        self.offsets, self.nbytes = self._assigned(order)
 
-    def _placed(self, order: Sequence[int]) -> tuple[list[int], int]:
+    def _assigned(self, order: Sequence[int]) -> tuple[list[int], int]:
         units, found = self._units, [-1] * len(order)
         for i in order:
-            taken = ((found[j], found[j] + units[j]) for j in self._near[i] if found[j] >= 0)
-            found[i] = _lowest(taken, units[i])
+            occupied = (
+                (found[j], found[j] + units[j]) for j in self._overlapping[i] if found[j] >= 0
+            )
+            found[i] = _lowest(occupied, units[i])
         return found, _end(units, found)
 
-    def mend(self, drawn: Random) -> None:
-        """Swaps two pieces in the order; keeps the swap unless the arena grows.
+    def improve(self, rng: Random) -> None:
+        """Swaps two pieces in the placement order; keeps the swap unless the arena grows.
 
-        The first is a piece at the top of the arena, or one below such a piece; the second was
-        placed before it and lives at the same time.
+        The first is at the top of the arena, or directly below such a piece; the second was placed
+        before it and is live at the same time.
         """
         ends = [a + n for a, n in zip(self.offsets, self._units, strict=True)]
         stack = [i for i, end in enumerate(ends) if end == self.nbytes]
         for i in stack:
-            below = (j for j in self._near[i] if ends[j] == self.offsets[i])
+            below = (j for j in self._overlapping[i] if ends[j] == self.offsets[i])
             stack += (j for j in below if j not in stack)
         at = {i: place for place, i in enumerate(self._order)}
-        pairs = [(i, j) for i in stack for j in self._near[i] if at[j] < at[i]]
+        pairs = [(i, j) for i in stack for j in self._overlapping[i] if at[j] < at[i]]
         if not pairs:
             return
-        i, j = drawn.choice(pairs)
+        i, j = rng.choice(pairs)
         order = list(self._order)
         order[at[i]], order[at[j]] = j, i
-        offsets, nbytes = self._placed(order)
+        offsets, nbytes = self._assigned(order)
         if nbytes <= self.nbytes:
             self._order, self.offsets, self.nbytes = order, offsets, nbytes
 
 
 def _end(units: Iterable[int], offsets: Iterable[int]) -> int:
-    """Returns the bytes of an arena whose pieces have these sizes and offsets."""
+    """Returns the bytes of an arena with pieces at ``offsets``; ``units``: their sizes, bytes."""
     return max((at + n for at, n in zip(offsets, units, strict=True)), default=0)
 
 
-def _near(given: Sequence[Piece]) -> list[list[int]]:
-    """Returns for each piece the indices of the others that live at once with it."""
+def _overlapping(given: Sequence[Piece]) -> list[list[int]]:
+    """Returns, for each piece, the indices of the other pieces that are live at the same time."""
     return [
         [j for j, b in enumerate(given) if j != i and a.first <= b.last and b.first <= a.last]
         for i, a in enumerate(given)
     ]
 
 
-def _lowest(taken: Iterable[tuple[int, int]], nbytes: int) -> int:
-    """Returns the lowest offset with ``nbytes`` free bytes; ``taken`` has ranges [low, high)."""
+def _lowest(occupied: Iterable[tuple[int, int]], nbytes: int) -> int:
+    """Returns the lowest offset of ``nbytes`` free bytes. ``occupied``: ranges [low, high)."""
     at = 0
-    for low, high in sorted(taken):
+    for low, high in sorted(occupied):
         if at + nbytes <= low:
             break
         at = max(at, high)
@@ -157,12 +160,12 @@ def _length(piece: Piece) -> tuple[int, ...]:
 
 
 def _units(piece: Piece) -> int:
-    """Returns the bytes of a piece, rounded up to :data:`UNIT`."""
+    """Returns the bytes of a piece, rounded up to a multiple of :data:`UNIT`."""
     return -(-max(piece.nbytes, 1) // UNIT) * UNIT
 
 
 def least(pieces: Iterable[Piece]) -> int:
-    """Returns the most bytes that live at one step: a lower bound of every arena."""
+    """Returns the peak of live bytes over all steps, a lower bound of the arena's bytes."""
     given = list(pieces)
     return max(
         (
@@ -174,7 +177,7 @@ def least(pieces: Iterable[Piece]) -> int:
 
 
 def check(pieces: Iterable[Piece], offsets: Iterable[int]) -> None:
-    """Raises SpecError, naming both, where two pieces that live at once share a byte."""
+    """Raises SpecError, naming both, if two pieces that are live at the same time share a byte."""
     placed = list(zip(pieces, offsets, strict=True))
     for i, (a, at) in enumerate(placed):
         for b, other in placed[:i]:

@@ -1,4 +1,4 @@
-"""``autotune``: times the kernels predicted to be fastest when a problem first comes.
+"""``autotune``: when a problem first occurs, times the kernels predicted to be fastest.
 
 All kernels of a contract return the same bits, so a measurement changes times and nothing else.
 """
@@ -20,25 +20,25 @@ from ptxgen.spec import Problem
 
 MOST = 4
 ROUNDS = 7
-"""Number of times that each kernel is timed; the kernels take turns."""
+"""Number of timed runs of each candidate kernel; the candidates alternate."""
 
-_on: autotune | None = None
-"""The current setting of the process, not of a thread: backward passes have their own threads."""
+_active: autotune | None = None
+"""The active :class:`autotune`, or None; for all threads, as backward passes have their own."""
 
 
 class autotune:  # noqa: N801 - reads like a function
     """Times the kernels predicted to be fastest for each problem that is new to the process.
 
-    ``with ptxgen.autotune(): ...``, or ``ptxgen.autotune()`` alone from there on, in all threads of
-    the process. ``most``: number of kernels that are timed; ``show``: whether a line on
+    It is on inside ``with ptxgen.autotune(): ...``, or after ``ptxgen.autotune()`` alone, in all
+    threads of the process. ``most``: number of kernels that are timed; ``show``: whether a line on
     stderr reports each problem; ``on=False`` turns it off.
 
-    The kernels run on the operands of the call that brought the problem, with a cold L2, into
-    scratch memory, so results are written once and by the call itself. It takes some milliseconds,
-    the kernels' compilation apart, and waits for the GPU. The winner is remembered on disk, beside
-    the compiled kernels, for this GPU, driver and version of the kernels. Nothing is timed while a
-    stream captures, nor on the CPU device; problems that the process has met before, or whose
-    kernel is given, keep what serves them.
+    The kernels run on the operands of the first call of the problem, with a cold L2, into scratch
+    memory; the call itself writes the results. Timing takes some milliseconds, besides compilation,
+    and waits for the GPU. The winner is stored on disk, next to the compiled kernels, for this GPU,
+    driver and version of the kernels. Nothing is timed while a stream captures, nor on the CPU
+    device. Calls that the process has made before, and problems whose kernel is forced, keep their
+    kernel.
 
     No bit depends on it. Raises OptionError for ``most`` < 1.
     """
@@ -46,9 +46,9 @@ class autotune:  # noqa: N801 - reads like a function
     def __init__(self, on: bool = True, *, most: int = MOST, show: bool = True) -> None:
         if type(most) is not int or most < 1:
             raise OptionError(f"most is {described(most)}; takes a whole number from 1 on")
-        global _on
+        global _active
         self.most, self.show = most, show
-        self._before, _on = _on, self if on else None
+        self._before, _active = _active, self if on else None
 
     def __enter__(self) -> autotune:
         return self
@@ -59,13 +59,13 @@ class autotune:  # noqa: N801 - reads like a function
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        global _on
-        _on = self._before
+        global _active
+        _active = self._before
 
 
 def enabled() -> bool:
-    """Whether problems are timed now."""
-    return _on is not None
+    """Whether autotuning is on: new problems are timed."""
+    return _active is not None
 
 
 def tuned(
@@ -76,25 +76,26 @@ def tuned(
     pointers: Sequence[int],
     sizes: Mapping[str, int],
 ) -> Launch | None:
-    """Returns the fastest launch for ``problem``, timed or remembered; None where nothing is timed.
+    """Returns the fastest launch for ``problem``, timed now or earlier; None if nothing can be
+    timed.
 
     ``names``, ``pointers``: the launch's pointer parameters and their addresses; ``sizes``: bytes
     of each array that is written.
     """
-    asked = _on
-    if asked is None or not device.can_time or device.capturing(stream):
+    setting = _active
+    if setting is None or not device.can_time or device.capturing(stream):
         return None
     key = problem, tuple(names), "autotune"
     found = device.prepared.get(key)
     if found is None:
-        choice = _choice(asked, problem, names, device, stream, pointers, sizes)
+        choice = _tuned_choice(setting, problem, names, device, stream, pointers, sizes)
         found = ready(problem, names, device, choice)
         remember(device.prepared, key, found)
     return found
 
 
-def _choice(
-    asked: autotune,
+def _tuned_choice(
+    setting: autotune,
     problem: Problem,
     names: Sequence[str],
     device: Device,
@@ -102,15 +103,15 @@ def _choice(
     pointers: Sequence[int],
     sizes: Mapping[str, int],
 ) -> Choice:
-    best = sorted(candidates(problem.table, **question(problem, device)), key=_time)[: asked.most]
+    best = sorted(candidates(problem.table, **question(problem, device)), key=_time)[: setting.most]
     if len(best) == 1:
         return best[0].choice
 
     def measure() -> dict[str, float]:
         times = _timed(problem, names, device, stream, pointers, sizes, best)
         named = {_name(c.choice): us for c, us in zip(best, times, strict=True)}
-        if asked.show:
-            _say(problem, best, named)
+        if setting.show:
+            _report(problem, best, named)
         return named
 
     times = remembered(problem, device, best, measure)
@@ -123,14 +124,16 @@ def remembered(
     best: Sequence[Candidate],
     measure: Callable[[], dict[str, float]],
 ) -> dict[str, float]:
-    """Returns the µs of the candidates ``best`` by kernel name: from the disk, or measured now."""
+    """Returns the times of candidates ``best`` by kernel name, µs: from the cache on disk, else
+    from ``measure()``.
+    """
     from ptxgen.build.cache import Entry, Key, default_cache
     from ptxgen.build.render import PACKAGE, renderer
 
     names = sorted(_name(c.choice) for c in best)
     values = [f"{name}={value}" for name, value in (*problem.values, ("BATCH", problem.batch))]
-    asked = " ".join((*problem.table, str(problem.dtype), *values, *names, renderer(PACKAGE)))
-    key = Key(asked, (), architecture(device), device.identity, "autotune")
+    text = " ".join((*problem.table, str(problem.dtype), *values, *names, renderer(PACKAGE)))
+    key = Key(text, (), architecture(device), device.identity, "autotune")
 
     def build() -> Entry:
         return Entry(b"", {"times": measure()})
@@ -155,25 +158,25 @@ def _timed(
     sizes: Mapping[str, int],
     best: Sequence[Candidate],
 ) -> list[float]:
-    """Returns the median µs of each candidate, run into scratch memory with a cold L2."""
+    """Times each candidate with a cold L2, writing to scratch memory; returns the medians, µs."""
     launches = [ready(problem, names, device, candidate.choice) for candidate in best]
     scratch = {name: device.alloc(size) for name, size in sizes.items()}
     try:
         for name, pointer in scratch.items():  # kernels that accumulate read it
             device.memset(pointer, 0, sizes[name], stream)
         given = tuple(scratch.get(n, p) for n, p in zip(names, pointers, strict=True))
-        work = [_fired(launch, stream, given) for launch in launches]
+        work = [_enqueuing(launch, stream, given) for launch in launches]
         return [median(times) for times in device.timed(work, stream, ROUNDS)]
     finally:
         for pointer in scratch.values():
             device.free(pointer)
 
 
-def _fired(launch: Launch, stream: int, pointers: tuple[int, ...]) -> Callable[[], None]:
+def _enqueuing(launch: Launch, stream: int, pointers: tuple[int, ...]) -> Callable[[], None]:
     return lambda: launch.fire(stream, *pointers)
 
 
-def _say(problem: Problem, best: Sequence[Candidate], times: dict[str, float]) -> None:
+def _report(problem: Problem, best: Sequence[Candidate], times: dict[str, float]) -> None:
     chosen = min(times, key=lambda name: times[name])
     predicted = times[_name(best[0].choice)]
     print(

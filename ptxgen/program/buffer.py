@@ -1,8 +1,8 @@
 """Buffers: shapes, strides and offsets of a program's arrays, before memory is allocated.
 
-A :class:`Memory` is one piece of memory: an argument's, a result's, or one that lives while the
-program runs. A :class:`Buffer` is an array in it. A view is another buffer of the same memory. So
-shapes, strides, alignment and sharing are known when a program is built, and addresses are not.
+A :class:`Memory` is the allocation of an argument, a result or a temporary. A :class:`Buffer` is an
+array in it; a view is another buffer of the same memory. So shapes, strides, alignment and sharing
+are known when a program is built, and addresses are not.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from ptxgen.runtime.strided import (
 
 INPUT, RESULT, TEMPORARY = "input", "result", "temporary"
 ALIGN = 16
-"""Modulus of the part of an address that a buffer knows, bytes."""
+"""Alignment that kernels depend on, bytes: buffers record addresses modulo this."""
 
 
 @dataclass(eq=False, slots=True)
 class Memory:
-    """One piece of memory.
+    """One allocation of a program; its address is not known yet.
 
-    ``role``: INPUT (the caller's), RESULT (handed to the caller) or TEMPORARY. ``low``: the address
-    modulo 16; 0 in memory that the program allocates. ``written``: whether a step may write to an
-    INPUT (the caller gave it for a result). ``constant``: whether the contents of an INPUT belong
-    to the program. ``nbytes``: bytes of a RESULT or TEMPORARY.
+    ``role``: INPUT (the caller's), RESULT (returned to the caller) or TEMPORARY. ``low``: the
+    address modulo 16; 0 if the program allocates it. ``written``: whether steps may write to an
+    INPUT (passed for a result). ``constant``: whether an INPUT's contents belong to the program.
+    ``nbytes``: bytes of a RESULT or TEMPORARY.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Memory:
     low: int = 0
     written: bool = False
     natural: Buffer | None = None
-    """The buffer that spans all of this memory, as it was given or will be allocated."""
+    """The buffer that spans the memory, with the layout in which it is passed or allocated."""
     constant: bool = False
 
     def __repr__(self) -> str:
@@ -52,7 +52,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer(Strided):
-    """An array in a memory; its first element is ``offset`` bytes behind the memory's address."""
+    """An array in a :class:`Memory`, ``offset`` bytes after its address. Strides count elements."""
 
     memory: Memory
     shape: Ints
@@ -75,7 +75,7 @@ class Buffer(Strided):
 
     @property
     def whole(self) -> bool:
-        """Whether this buffer is its memory's natural one, not another view."""
+        """Whether this buffer is its memory's ``natural`` one: all of the array, no other view."""
         return self.memory.natural is not None and self.same(self.memory.natural)
 
     def same(self, other: Buffer) -> bool:
@@ -98,13 +98,12 @@ class Buffer(Strided):
 
     # -- views --------------------------------------------------------------------------------
     def laid(self, shape: Ints, strides: Ints) -> Buffer:
-        """Returns a view of the same first element with another shape and other strides."""
+        """Returns a view with this shape and these strides that begins at the same element."""
         return replace(self, shape=shape, strides=strides)
 
     def reshaped(self, shape: Sequence[int]) -> Buffer | None:
-        """Returns a view in another shape, of which one size may be -1; None where no view will do.
-
-        Raises ShapeError for another number of elements.
+        """Returns a view in another shape, of which one size may be -1; None if only a copy can
+        have it. Raises ShapeError for another number of elements.
         """
         to = sizes(self.shape, shape)
         found = reshaped(self.shape, self.strides, to)
@@ -128,7 +127,7 @@ class Buffer(Strided):
         return self.laid(shape, strides)
 
     def expanded(self, shape: Sequence[int]) -> Buffer:
-        """Returns a view broadcast to a shape. Raises ShapeError where it does not broadcast."""
+        """Returns a view broadcast to a shape. Raises ShapeError if it does not broadcast."""
         to = tuple(shape)
         found = spread(self.shape, self.strides, to)
         if found is None:
@@ -163,7 +162,9 @@ class Buffer(Strided):
 
 
 def sizes(shape: Ints, to: Sequence[int]) -> Ints:
-    """Returns shape ``to``, a size of -1 filled in; ShapeError for another number of elements."""
+    """Returns shape ``to``, with -1 replaced by the size that ``shape`` implies; raises ShapeError
+    for another number of elements.
+    """
     count = known = 1
     for n in shape:
         count *= n
@@ -179,14 +180,14 @@ def sizes(shape: Ints, to: Sequence[int]) -> Ints:
 
 
 def imagined(shape: Sequence[int], dtype: str) -> Buffer:
-    """Returns a contiguous buffer of no program, for questions about shape and dtype alone."""
+    """Returns a contiguous buffer outside any program, for inferring shapes and dtypes."""
     memory, of = Memory("", INPUT), tuple(shape)
     memory.natural = Buffer(memory, of, contiguous_strides(of), dtype)
     return memory.natural
 
 
 def dense(memory: Memory, shape: Sequence[int], dtype: str) -> Buffer:
-    """Returns a contiguous buffer that spans a memory, and sets that memory's size."""
+    """Returns a contiguous buffer that spans ``memory``, whose size and natural buffer it sets."""
     of = tuple(shape)
     found = Buffer(memory, of, contiguous_strides(of), dtype)
     memory.natural, memory.nbytes = found, found.nbytes

@@ -1,10 +1,10 @@
-"""Builders: operations are lowered by asking a builder for views, operations and launches.
+"""Builders: the interface through which operations are lowered to launches.
 
-A function that lowers an operation is called with a builder and buffers, and asks the builder for
-views, for other operations (``b.softmax(x)``: any of the library, by name), and, at the bottom, for
-launches of problems. :class:`Builder` is the interface of all builders. :class:`ProgramBuilder`
-records a :class:`ptxgen.program.step.Program`. Other builders compute at once: the oracle with
-NumPy (:mod:`ptxgen.program.interpret`), and PyTorch where autograd is to see each operation.
+The function that lowers an operation takes a builder and buffers. It calls the builder for views,
+for other operations (``b.softmax(x)``: any of the library, by name), and finally for launches of
+problems. :class:`ProgramBuilder` records a :class:`ptxgen.program.step.Program`. Other builders
+compute immediately: the oracle with NumPy (:mod:`ptxgen.program.interpret`), and one with PyTorch,
+whose autograd records each operation.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ptxgen.spec import Problem
 
 
 class Builder(ABC):
-    """Interface that operations are lowered with; each builder has its own type of array."""
+    """Interface through which operations are lowered; each builder has its own type of array."""
 
     abstract = False
-    """Whether only shapes and dtypes are asked for, so that no launch is recorded."""
+    """Whether only shapes and dtypes are inferred, so that no launch is recorded."""
 
     def __init__(self, operations: Mapping[str, Any]) -> None:
         self.operations = operations
@@ -42,15 +42,15 @@ class Builder(ABC):
 
     @abstractmethod
     def strides(self, x: Any) -> tuple[int, ...]:
-        """Returns the strides of ``x``, elements."""
+        """Returns the strides of ``x``, in elements."""
 
     @abstractmethod
     def dtype(self, x: Any) -> str:
-        """Returns the full name of the dtype of ``x``."""
+        """Returns the full name of the dtype of ``x``, such as "float32"."""
 
     @abstractmethod
     def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        """Returns ``x`` in another shape: a view, or a copy where no view will do."""
+        """Returns ``x`` in another shape: a view if strides express it, else a copy."""
 
     @abstractmethod
     def permute(self, x: Any, order: Sequence[int]) -> Any:
@@ -104,21 +104,23 @@ class Builder(ABC):
         return self.call(self.operations[f"cast_{NAMES[dtype]}"], x, out_dtype=dtype)
 
     def summed_to(self, x: Any, shape: Sequence[int]) -> Any:
-        """Sums ``x`` over the dimensions along which an array of ``shape`` was broadcast to it."""
+        """Returns ``x`` summed over the dimensions along which an array of shape ``shape`` was
+        broadcast to the shape of ``x``; the result has that shape.
+        """
         lead = len(x.shape) - len(shape)
         pairs = enumerate(zip(x.shape[lead:], shape, strict=True), lead)
         axes = [*range(lead), *(i for i, (size, own) in pairs if own == 1 != size)]
         return self.reshape(self.sum(x, axis=tuple(axes)), shape) if axes else x
 
     def gradient_of(self, name: str, x: Any, dy: Any) -> Any:
-        """Returns the gradient by ``x`` of a pointwise function of one argument, in the dtype that
-        the function computes in.
+        """Returns ``dy * f'(x)``, where f is the pointwise function ``name`` of one argument, in
+        float64 for float64, else in float32.
         """
         function = self.operations[name].gradient((True,), 1)
         return self.call(function, x, dy, out_dtype=self.wide(x))
 
     def packed(self, x: Any) -> Any:
-        """Returns ``x``, or a contiguous copy, which every kernel can read; None for None."""
+        """Returns ``x`` or, if it is not contiguous, a contiguous copy; None for None."""
         return None if x is None else self.contiguous(x)
 
     @abstractmethod
@@ -130,16 +132,16 @@ class Builder(ABC):
         """Returns an array that holds ``value`` throughout, on the device of ``like``."""
 
     def wide(self, x: Any) -> str:
-        """Returns the dtype of arithmetic on ``x``: float64 for float64, else float32."""
+        """Returns the dtype that ``x`` is computed in: float64 for float64, else float32."""
         return "float64" if self.dtype(x) == "float64" else "float32"
 
 
 class ProgramBuilder(Builder):
     """Records the steps of a program.
 
-    ``rows``: whether results must be contiguous, as the caller's framework has no strides.
-    ``aliases``: whether results may be views of arguments. ``covered``: a function that raises
-    UncoveredError for a problem that no kernel serves on the program's device.
+    ``contiguous_results``: whether results must be contiguous, since the caller's framework has no
+    strides. ``aliases``: whether results may be views of arguments. ``covered``: a function that
+    raises UncoveredError for a problem that no kernel computes on the program's device.
     """
 
     def __init__(
@@ -147,20 +149,27 @@ class ProgramBuilder(Builder):
         operations: Mapping[str, Any],
         name: str = "program",
         *,
-        rows: bool = False,
+        contiguous_results: bool = False,
         aliases: bool = False,
         covered: Callable[[Problem], object] | None = None,
     ) -> None:
         super().__init__(operations)
-        self.name, self._rows, self._aliases, self._covered = name, rows, aliases, covered
+        self.name, self._contiguous, self._aliases, self._covered = (
+            name,
+            contiguous_results,
+            aliases,
+            covered,
+        )
         self.inputs: list[Memory] = []
         self.steps: list[Step] = []
         self.algorithms: list[ChosenAlgorithm] = []
-        self._made = 0
+        self._count = 0
 
     # -- memory -------------------------------------------------------------------------------
     def input(self, name: str, like: Strided, *, written: bool = False) -> Buffer:
-        """Adds an input with the shape, strides, dtype and alignment of ``like``."""
+        """Adds an input with the shape, strides, dtype and alignment of ``like``, and returns its
+        buffer. ``written``: whether steps may write it.
+        """
         memory = Memory(name, INPUT, 0, like.address % 16, written)
         self.inputs.append(memory)
         memory.natural = Buffer(memory, like.shape, like.strides, like.dtype)
@@ -168,13 +177,13 @@ class ProgramBuilder(Builder):
 
     def empty(self, shape: Sequence[int], dtype: str, name: str = "") -> Buffer:
         """Returns a contiguous buffer in new temporary memory."""
-        self._made += 1
-        return dense(Memory(name or f"t{self._made}", TEMPORARY), shape, dtype)
+        self._count += 1
+        return dense(Memory(name or f"t{self._count}", TEMPORARY), shape, dtype)
 
     def result(
         self, shape: Sequence[int], dtype: str, out: Buffer | None = None, name: str = "out"
     ) -> Buffer:
-        """Returns memory for a result: ``out`` if it is given, else a new buffer.
+        """Returns the buffer to write a result to: ``out`` unless it is None, else a new temporary.
 
         Raises ShapeError and DtypeError for an ``out`` of another shape or dtype.
         """
@@ -187,10 +196,9 @@ class ProgramBuilder(Builder):
         return out
 
     def given(self, out: Buffer | None, shape: Ints, rows: Ints) -> Buffer | None:
-        """Returns ``out``, which has ``shape``, as a view in shape ``rows``, which kernels write.
-
-        Returns None if there is no ``out`` or it is not contiguous, so that kernels cannot write to
-        it. Raises ShapeError for an ``out`` of another shape.
+        """Returns ``out``, the caller's array for a result, viewed in shape ``rows`` for kernels to
+        write to; None if it is None or not contiguous. Raises ShapeError unless its shape is
+        ``shape``.
         """
         if out is None:
             return None
@@ -199,7 +207,10 @@ class ProgramBuilder(Builder):
         return out.reshaped(rows) if out.contiguous else None
 
     def delivered(self, found: Buffer, out: Buffer | None) -> Buffer:
-        """Returns ``out`` after copying ``found`` there if need be; ``found`` without ``out``."""
+        """Returns the buffer that has the result which steps computed in ``found``. If ``out`` is
+        None, this is ``found``. Else it is ``out``, to which a copy is recorded unless both are in
+        one memory.
+        """
         if out is None:
             return found
         if found.memory is not out.memory:
@@ -214,16 +225,16 @@ class ProgramBuilder(Builder):
         kernel: str | None = None,
         also_read: Iterable[str] = (),
     ) -> None:
-        """Records the launch of a problem.
+        """Records a step that launches the kernels of a problem.
 
         ``bind``: the operand of each pointer parameter of the kernels, in launch order. ``kernel``:
-        a route forced by its name. ``also_read``: results that the kernels read before they write.
+        a route forced by its name. ``also_read``: written operands that the kernels read first.
         """
         if not self.abstract:
             self.steps.append(Step(problem(), bind, kernel, frozenset(also_read)))
 
     def require(self, problem: Problem) -> None:
-        """Raises UncoveredError if no kernel serves a problem on the program's device."""
+        """Raises UncoveredError if no kernel can compute ``problem`` on the program's device."""
         if self._covered is not None:
             self._covered(problem)
 
@@ -236,16 +247,18 @@ class ProgramBuilder(Builder):
             raise
 
     def finish(self, found: Any) -> Program:
-        """Returns the program with outputs ``found``: a buffer, or several buffers and Nones."""
+        """Returns the program with outputs ``found``: one buffer, or several buffers and Nones."""
         several = tuple(found) if isinstance(found, tuple | list) else (found,)
-        outputs = [None if b is None else self._handed(b) for b in several]
+        outputs = [None if b is None else self._as_output(b) for b in several]
         return Program(
             self.name, tuple(self.inputs), tuple(outputs), tuple(self.steps), tuple(self.algorithms)
         )
 
-    def _handed(self, found: Buffer) -> Buffer:
-        """Turns a buffer into a result, copied if need be, and sets how its memory is allocated."""
-        buffer = self.copied(found) if self._aside(found) else found
+    def _as_output(self, found: Buffer) -> Buffer:
+        """Returns ``found``, or a copy of it, as a buffer that the program can return; marks its
+        memory RESULT, and sets its layout.
+        """
+        buffer = self.copied(found) if self._needs_copy(found) else found
         memory = buffer.memory
         if memory.role == TEMPORARY:
             memory.role = RESULT
@@ -253,25 +266,23 @@ class ProgramBuilder(Builder):
                 memory.natural = buffer
         return buffer
 
-    def _aside(self, buffer: Buffer) -> bool:
-        """Whether a result must be copied: it aliases an argument, or should be contiguous."""
+    def _needs_copy(self, buffer: Buffer) -> bool:
+        """Whether an output must be copied: it aliases an argument, or should be contiguous."""
         if buffer.memory.role == INPUT:
             return not (self._aliases or (buffer.memory.written and buffer.whole))
         taken = buffer.memory.role == RESULT and not buffer.whole
-        return self._rows and (taken or not _fills(buffer))
+        return self._contiguous and (taken or not _fills(buffer))
 
     # -- views --------------------------------------------------------------------------------
     def strides(self, x: Any) -> tuple[int, ...]:
-        """Returns the strides of ``x``, elements."""
         found: tuple[int, ...] = x.strides
         return found
 
     def dtype(self, x: Any) -> str:
-        """Returns the full name of the dtype of ``x``."""
         return str(x.dtype)
 
     def reshape(self, x: Buffer, shape: Sequence[int]) -> Buffer:
-        """Returns ``x`` in another shape: a view, or a recorded copy where no view will do."""
+        """Returns ``x`` in another shape: a view if strides express it, else a recorded copy."""
         found = x.laid(*_packed(x, shape)) if self.abstract else x.reshaped(shape)
         if found is None:
             found = self.copied(x).reshaped(shape)
@@ -279,19 +290,16 @@ class ProgramBuilder(Builder):
         return found
 
     def permute(self, x: Buffer, order: Sequence[int]) -> Buffer:
-        """Returns a view of ``x`` with its dimensions in another order."""
         return x.permuted(order)
 
     def expand(self, x: Buffer, shape: Sequence[int]) -> Buffer:
-        """Returns a view of ``x`` that is broadcast to ``shape``."""
         return x.expanded(shape)
 
     def narrow(self, x: Buffer, axis: int, start: int, length: int, step: int = 1) -> Buffer:
-        """Returns a view of ``length`` elements along ``axis``: ``start``, ``start + step``, ..."""
         return x.narrowed(axis, start, length, step)
 
     def filled(self, shape: Sequence[int], dtype: str, value: Any, like: Any = None) -> Buffer:
-        """Returns new memory that a recorded step fills with ``value``."""
+        """Returns a new buffer that a recorded step fills with ``value``."""
         out = self.empty(shape, dtype)
         found: Buffer = self.fill(out, value, out=out)
         return found

@@ -16,7 +16,7 @@ from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.execute import plan
 from ptxgen.program.invoke import refuse_gradients
 from ptxgen.program.recorded import Recorded, recorded
-from ptxgen.program.replay import Made, Owned, Replayed
+from ptxgen.program.replay import Owned, OwnedArray, Replayed
 from ptxgen.program.step import Operand, Program
 from ptxgen.program.streams import STREAMS, checked
 from ptxgen.program.trace import Tracing, refuse_untraceable, trace
@@ -37,12 +37,11 @@ def capture(
 
     ``function`` calls operations of the library and takes views, nothing else. It is called twice,
     and must do the same both times. Python numbers keep the values that they have during capture.
-    All memory between its operations is one allocation, planned by lifetimes.
-    ``captured.save(path)`` writes a file for :func:`ptxgen.load`; ``captured.profile(*arrays)``
-    measures each step. ``passes``: a function that transforms the program first, such as
-    :func:`ptxgen.graph.fewer`, which changes no bit. ``streams``: most streams on which the graph
-    runs independent steps side by side (``captured.streams`` has the number in use); with 1 they
-    run one after the other.
+    All temporaries share one allocation, planned by lifetimes. ``captured.save(path)`` writes a
+    file for :func:`ptxgen.load`; ``captured.profile(*arrays)`` measures each step. ``passes``: a
+    function that transforms the program first, such as :func:`ptxgen.graph.fewer`, which changes no
+    bit. ``streams``: most streams on which the graph runs independent steps concurrently
+    (``captured.streams``: the number in use); with 1 they run one after the other.
 
     Shapes
         Each call takes the shapes of the arrays ``example``. Only the device, shapes and dtypes of
@@ -50,19 +49,18 @@ def capture(
     Dtypes
         Each call takes the dtypes of ``example``, and returns new arrays in their framework.
     Storage
-        An argument that ``function`` hands to an operation as ``out=``, or a view of it, is written
-        in the caller's own memory, at each call (:class:`~ptxgen.program.replay.Replayed`). Arrays
-        that ``function`` reads besides its arguments, such as weights, are read in place, with the
-        values that they have when the graph is replayed. ``stream``: the stream on which memory for
-        the graph is allocated; the framework's current one by default. A view with strides that no
-        kernel reads is copied if the arrays are in host memory, as calls do; on a device it is
-        refused.
+        An argument that ``function`` passes to an operation as ``out=``, or a view of it, is
+        written in the caller's own memory, at each call. Arrays that ``function`` reads besides its
+        arguments, such as weights, are read in place, with the values that they have when the graph
+        is replayed. ``stream``: the stream on which memory for the graph is allocated; the
+        framework's current one by default. A view with strides that no kernel reads is copied if
+        the arrays are in host memory, as in calls; on a device it is refused.
     Order
         Each operation has the order of its contract.
     Errors
-        TraceError, with the line, if ``function`` asks for values of an array, hands one to another
+        TraceError, with the line, if ``function`` reads values of an array, passes one to another
         library, or does something else the second time; GradError for arrays that require grad;
-        OptionError for another number of ``streams`` than 1 to 128; those of the operations.
+        OptionError for ``streams`` beyond 1 to 128; those of the operations.
     Source
         ``ptxgen/program/capture.py``.
 
@@ -81,7 +79,7 @@ def capture(
     call = Call(named, stream)
     views = [seen.packed for seen in call.views.values()]
     program, tracing = trace(function, views, call.device)
-    if _facts(program, tracing) != _facts(*trace(function, views, call.device)):
+    if _comparison_key(program, tracing) != _comparison_key(*trace(function, views, call.device)):
         raise TraceError(
             f"{program.name} does something else each time that it is called, or with other arrays "
             "from outside; what is captured is replayed as it was"
@@ -105,8 +103,8 @@ def _of_program(
     return Owned(of, found, device, (), resolve(stream, ()), streams)
 
 
-def _facts(program: Program, tracing: Tracing) -> tuple[Any, ...]:
-    """Returns a value that is equal for two programs that do the same to the same arrays."""
+def _comparison_key(program: Program, tracing: Tracing) -> tuple[Any, ...]:
+    """Returns a key that is equal for traces with the same steps on the same arrays."""
     number: dict[Memory, int] = {}
 
     def fact(operand: Operand) -> Any:
@@ -124,10 +122,10 @@ def _facts(program: Program, tracing: Tracing) -> tuple[Any, ...]:
 
 
 class Captured(Replayed):
-    """A function of arrays as one CUDA graph (:func:`capture`).
+    """A function of arrays that is replayed as one CUDA graph (:func:`capture`).
 
-    ``arguments`` and ``results`` are in the caller's framework. Other arrays that the function
-    reads (:attr:`outside`) are read in place.
+    ``arguments`` and ``results`` are arrays of the caller's framework. Closed-over arrays
+    (:attr:`outside`) are read in place.
     """
 
     program: Program
@@ -136,23 +134,23 @@ class Captured(Replayed):
         self.program, self._call = program, call
         self._outside = [(x, b.memory) for x, b in tracing.outside.values()]
         of = recorded(plan(program, call.device, streams), len(self._outside))
-        made = [self._memory(b) for b in of.kept]
-        outside = self._uploaded(of) if call.host else self._there()
+        made = [self._allocated(b) for b in of.kept]
+        outside = self._uploaded(of) if call.host else self._addresses()
         arena = call.scratch(of.nbytes) if of.nbytes else None
         super().__init__(of, call.device, call.stream, made, outside, arena, streams)
 
     def __del__(self) -> None:
-        """Orders the framework's stream, on which memory is freed, behind the last replay."""
+        """Makes the framework's stream, on which memory is freed, wait for the last replay."""
         if not sys.is_finalizing() and getattr(self, "_last", None) is not None:
             with suppress(DeviceError):  # if the stream is gone, its work has ended
                 self._device.order(self._call.stream, self._stream)
 
-    def _memory(self, buffer: Buffer) -> Made:
+    def _allocated(self, buffer: Buffer) -> OwnedArray:
         call = self._call
         found, give = empty(call.lead, buffer.shape, buffer.dtype, call.device, call.stream)
         return found, found.owner if call.lead.framework == "jax" else give()
 
-    def _check_place(self, call: Call) -> None:
+    def _check_device(self, call: Call) -> None:
         if (call.host, call.device) != (self._call.host, self._call.device):
             own = self._call
             raise TraceError(
@@ -163,30 +161,32 @@ class Captured(Replayed):
     # -- arrays from outside ------------------------------------------------------------------
     @property
     def outside(self) -> tuple[Any, ...]:
-        """Arrays that are read besides the arguments, in the order of their first use."""
+        """Closed-over arrays, such as weights, in the order of their first use."""
         return tuple(x for x, _ in self._outside)
 
     def _seen(self, stream: Any = None) -> list[ArrayView]:
         named = {m.name: x for x, m in self._outside}
         return list(Call(named, stream).views.values()) if named else []
 
-    def _there(self) -> list[int]:
+    def _addresses(self) -> list[int]:
         return [seen.ptr for seen in self._seen(self._call.stream)]
 
     def _uploaded(self, of: Recorded) -> list[int]:
-        """Allocates device copies of host arrays from outside; each call copies these anew."""
+        """Allocates device copies of closed-over host arrays, which each call uploads; returns
+        their addresses.
+        """
         assert all(b.contiguous for b in of.outside), "arrays in host memory are traced as copied"
-        self._copies = [self._memory(b)[0] for b in of.outside]
+        self._copies = [self._allocated(b)[0] for b in of.outside]
         return [v.ptr for v in self._copies]
 
-    def _host(self, call: Call) -> Iterator[tuple[ArrayView, ArrayView]]:
-        yield from super()._host(call)
+    def _host_copies(self, call: Call) -> Iterator[tuple[ArrayView, ArrayView]]:
+        yield from super()._host_copies(call)
         yield from self._from_outside()
 
     def _from_outside(self) -> Iterator[tuple[ArrayView, ArrayView]]:
         return zip(self._seen(), self._copies, strict=True) if self._outside else iter(())
 
-    def _renewed(self) -> Iterator[tuple[ArrayView, ArrayView]]:
+    def _host_updates(self) -> Iterator[tuple[ArrayView, ArrayView]]:
         pairs = zip(self._from_outside(), self._of.outside, strict=True)
         return ((copy, seen) for (seen, copy), b in pairs if b.memory.written)
 

@@ -1,9 +1,9 @@
 """Dependencies between steps, found from the bytes that each step reads and writes.
 
-A step waits for the last step that wrote a byte which it touches (RAW, WAW). A step that writes a
-byte also waits for the steps that have read it since (WAR). Nothing else orders steps. The byte
-ranges are those of a plan, with the offsets of temporaries and of scratch memory. So arena bytes
-that are used twice, and arguments that share memory, order steps without further rules.
+A step waits for the last step that wrote a byte that it reads or writes (RAW, WAW). A step that
+writes a byte also waits for the steps that have read it since (WAR). Nothing else orders steps. The
+byte ranges are those of a plan, with the offsets of temporaries and of scratch memory. So reused
+arena bytes, and arguments that share memory, order steps without further rules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 
 class Touch(NamedTuple):
-    """A byte range [low, high), relative to the address of a slot, that a step reads or writes."""
+    """A byte range [low, high) that a step reads or writes, relative to the address of a slot: an
+    input, a result or the arena.
+    """
 
     slot: int
     low: int
@@ -22,12 +24,12 @@ class Touch(NamedTuple):
     written: bool
 
 
-def before(steps: Sequence[Sequence[Touch]], where: Sequence[int]) -> list[set[int]]:
-    """Returns for each step the earlier steps that it waits for directly, not those that they in
-    turn wait for. ``where``: the addresses of all slots.
+def before(steps: Sequence[Sequence[Touch]], addresses: Sequence[int]) -> list[set[int]]:
+    """Returns the earlier steps that each step waits for directly: those that last wrote its bytes,
+    or have read them since. ``addresses``: those of all slots.
     """
     ranges = [
-        [(where[t.slot] + t.low, where[t.slot] + t.high, t.written) for t in touches]
+        [(addresses[t.slot] + t.low, addresses[t.slot] + t.high, t.written) for t in touches]
         for touches in steps
     ]
     cuts = sorted({end for own in ranges for low, high, _ in own for end in (low, high)})

@@ -1,8 +1,8 @@
 """Descriptions of operations: the function that lowers one, its signature, oracle and gradient.
 
-A :class:`Description` is made of one function, which takes a builder, arrays and options, and
-lowers the operation (:mod:`ptxgen.program.build`). The function's types say which arguments callers
-may give, its docstring what is computed. :class:`ptxgen.program.operation.Op` adds the call.
+A :class:`Description` is made from one function, which takes a builder, arrays and options, and
+lowers the operation (:mod:`ptxgen.program.build`). Its type hints declare the arguments, its
+docstring says what is computed. :class:`ptxgen.program.operation.Op` makes it callable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ptxgen.program.parameters import (
 from ptxgen.program.step import Program
 
 Gradients = dict[str, Any]
-"""Gradients by the name of their argument, for the arguments whose gradients are asked for."""
+"""Gradients by argument name, for the arguments that need one."""
 
 
 @dataclass(frozen=True)
@@ -48,32 +48,30 @@ class Backward:
         return self.arguments[name]
 
     def only(self, *names: str) -> dict[str, Any]:
-        """Returns the options of these names."""
+        """Returns the forward call's options of these names, as a dictionary."""
         return {name: self.options[name] for name in names}
 
 
 class Description:
-    """One operation.
+    """One operation: how it is lowered, its arguments, shapes, oracle and gradient.
 
-    ``lower``: a function of a builder, arrays and options that returns the results.
-    ``forms``: the signature. ``explain`` poses problems from its sizes, and the shapes of a call
-    must fit it, unless the operation takes arrays of ``any_rank``.
-    ``oracle``: a function of NumPy arrays with the same bits; by default the function of this name
-    in :mod:`ptxgen.oracle`, if there is one. ``vjp``: a function of a builder and a
-    :class:`Backward` that returns the gradients of arguments; it uses operations alone.
-    ``backwards``: whether the operation takes negative strides. ``autograd``: the function that is
-    called for tensors that autograd or a compiler traces; without it such tensors are refused.
-    ``checks``: a function of the arrays and the options that raises for invalid values. It is
-    called for arrays in host memory and with the option ``check``; by default it checks lengths
-    (:attr:`Signature.lengths`). ``public``: whether the package exports the operation;
-    ``of_tensors``: whether :mod:`ptxgen.torch` exports it although the package does not.
-    ``dtypes``: the dtype of each argument whose dtype is not the first one's: a name, or "wide" for
-    the dtype of the arithmetic. ``sizes``: the options that are sizes of ``forms``, each with the
-    name of the size. ``keeping``: an operation that replaces this one where gradients will be
-    needed; it also returns the values that they are computed from. ``updates``: arguments that
-    gradients of others are added to. ``passes``: a transformation of the lowered program.
-    ``layouts``: for each layout of ``forms`` the options that select it, where there is no option
-    ``layout``.
+    ``lower``: a function of a builder, arrays and options that returns the results. ``forms``: the
+    shapes of arguments and results, which calls must fit unless ``any_rank``. ``oracle``: a
+    function of NumPy arrays with the same bits; by default the function of this name in
+    :mod:`ptxgen.oracle`, if there is one. ``vjp``: a function of a builder and a :class:`Backward`
+    that returns the gradients of arguments, and calls operations alone. ``backwards``: whether
+    arrays may have negative strides. ``autograd``: the function that is called for tensors that
+    autograd or a compiler traces; without it such tensors are refused. ``checks``: a function of
+    the arrays and the options that raises for invalid values. It is called for arrays in host
+    memory and with the option ``check``; by default it checks lengths (:attr:`Signature.lengths`).
+    ``public``: whether the package exports the operation; ``of_tensors``: whether
+    :mod:`ptxgen.torch` exports it although the package does not. ``dtypes``: the dtype of each
+    argument that differs from the first array's: a name, or "wide" for the dtype of the arithmetic.
+    ``sizes``: options that are sizes in ``forms``, each with that size's name. ``keeping``: an
+    operation that replaces this one if gradients are needed; it also returns the values that they
+    are computed from. ``updates``: arguments that accumulate gradients of other arguments.
+    ``passes``: a transformation of the lowered program. ``layouts``: for each layout of ``forms``
+    the options that select it, unless there is an option ``layout``.
     """
 
     autograd: Callable[..., Any] | None
@@ -108,7 +106,7 @@ class Description:
         self.forms, self.any_rank, self.vjp, self._oracle = forms, any_rank, vjp, oracle
         self.backwards, self.autograd, self.public = backwards, autograd, public
         self.of_tensors = of_tensors
-        self.checks = self._counted if checks is None and forms and forms.lengths else checks
+        self.checks = self._check_lengths if checks is None and forms and forms.lengths else checks
         self.dtypes, self.sizes = dtypes, sizes
         self.keeping, self.updates, self.layouts = keeping, updates, layouts
         self.results = results or (forms.results if forms else ("out",))
@@ -119,15 +117,17 @@ class Description:
         return f"<operation {self.name}>"
 
     def dtypes_of(self, options: Mapping[str, Any]) -> Mapping[str, str]:
-        """Returns the dtype of each argument that has its own; it may depend on ``options``."""
+        """Returns the dtypes of the arguments that differ from the first array's, for these
+        options.
+        """
         return self.dtypes(options) if callable(self.dtypes) else self.dtypes
 
-    def looks_at(self, arrays: Mapping[str, Any]) -> bool:
-        """Whether ``checks`` has values to check among these arrays."""
+    def checks_values(self, arrays: Mapping[str, Any]) -> bool:
+        """Whether the operation checks values of these arrays, such as lengths, before it runs."""
         lengths = self.forms.lengths if self.forms else ()
         return self.checks is not None and (not lengths or any(n in arrays for n in lengths))
 
-    def _counted(self, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    def _check_lengths(self, arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         assert self.forms is not None, "that has lengths"
         shapes = {n: tuple(x.shape) for n, x in arrays.items() if n in self.forms.arguments}
         self.forms.counted(arrays, self.forms.infer(shapes, self.layout_of(options)).sizes)
@@ -144,7 +144,7 @@ class Description:
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """Options with their defaults, without ``kernel``, which every operation has."""
+        """Default of each option, by name, except ``kernel``, which every operation has."""
         frame = ("kernel",)
         return {
             p.name: p.default for p in self.parameters if p.kind == OPTION and p.name not in frame
@@ -152,7 +152,7 @@ class Description:
 
     @cached_property
     def written(self) -> tuple[str, ...]:
-        """Names of the arguments that give memory for results."""
+        """Names of the arguments that results are written to, such as ``out``."""
         return tuple(p.name for p in self.parameters if p.kind == WRITTEN)
 
     @property
@@ -162,7 +162,7 @@ class Description:
 
     @property
     def oracle(self) -> Callable[..., Any] | None:
-        """The oracle; None for an operation that is derived from the oracles of its parts."""
+        """NumPy function with the operation's bits; None if it follows from those of its parts."""
         from ptxgen import oracle
 
         if self._oracle is None and self.name in oracle.__all__:
@@ -185,7 +185,7 @@ class Description:
         return signature(self.parameters, returns)
 
     def bound(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns all arguments by name, defaults included. Raises TypeError as functions do."""
+        """Returns a call's arguments by name, defaults included; raises TypeError like Python."""
         names = [p.name for p in self.parameters if not p.keyword]
         if len(args) > len(names):
             raise TypeError(f"{self.name} takes {len(names)} arguments by place, got {len(args)}")
@@ -203,7 +203,7 @@ class Description:
         return found
 
     def layout_of(self, options: Mapping[str, Any]) -> str:
-        """Returns the layout of ``forms`` that these options select."""
+        """Returns the layout of ``forms`` that these options select, such as "nk"."""
         of = (name for name, said in self.layouts.items() if said.items() <= options.items())
         by = self.forms.by if self.forms is not None else "layout"
         return str(options.get(by, next(of, "")))
@@ -211,17 +211,19 @@ class Description:
     def check_shapes(
         self, shapes: Mapping[str, tuple[int, ...]], options: Mapping[str, Any]
     ) -> None:
-        """Raises ShapeError for arrays that do not fit the forms."""
+        """Raises ShapeError if the shapes of the arrays do not fit ``forms``."""
         if self.forms is not None and not self.any_rank:
             own = {name: shape for name, shape in shapes.items() if name in self.forms.arguments}
             self.forms.sizes_of(own, self.layout_of(options))
 
     def of_values(self, given: Mapping[str, Any]) -> Any:
-        """Returns the result of a call on formula nodes; NotImplemented for other arguments."""
+        """Returns the result of a call with nodes of a formula, also a node; NotImplemented for a
+        call with arrays. Only pointwise functions take nodes.
+        """
         return NotImplemented
 
     def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns all options in canonical form, defaults included. Raises OptionError."""
+        """Returns all options in canonical form, ``given`` or default. Raises OptionError."""
         if unknown := sorted(given.keys() - self.options.keys()):
             raise OptionError(
                 f"{self.name} has no option {unknown[0]!r}; takes {sorted(self.options)}"

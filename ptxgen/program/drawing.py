@@ -1,8 +1,8 @@
-"""Programs as pictures (SVG).
+"""Draws programs as SVG pictures.
 
 Steps are boxes, one below the other. An array that one step writes and others read is an edge: it
-runs down a lane beside the boxes, from a dot at the writer to an arrow at each reader. The more
-bytes it has, the wider it is. Each box names, at its side, the caller's arrays that the step reads,
+runs down a lane next to the boxes, from a dot at the writer to an arrow at each reader. The more
+bytes it has, the wider it is. Text next to each box names the caller's arrays that the step reads,
 and the arrays that it writes.
 """
 
@@ -18,9 +18,9 @@ from ptxgen.program.line import Line, Shown
 
 ROW, BOX, LANE, MARGIN = 52, 38, 12, 16
 CHARACTER, SMALL = 7.3, 6.1
-"""Least widths of a character of the two fonts, pixels."""
+"""Estimated width of a character in the large and small font, pixels."""
 NAMED_MAX = 3
-"""Most arrays that are named beside a box."""
+"""Most arrays that one line of text next to a box names."""
 COLORS = "#1f6fb4", "#c2571a", "#2c8a4b", "#b0307d", "#6a4bb5", "#1a8a8a", "#8a7a14", "#b3343a"
 """Colors of lanes, used cyclically. Every SVG element has its style as attributes, since some
 viewers ignore style sheets."""
@@ -29,8 +29,9 @@ LARGE, SMALLER = 'font-size="12" fill="#1c2733"', 'font-size="10" fill="#5a6b7b"
 
 @dataclass
 class _Edge:
-    """An array that one step writes and others read. ``begin``, ``ends``: y of the writer's dot and
-    of each reader's arrow, pixels; ``lane``: number of the lane, counted from the boxes outwards.
+    """An array that step ``first`` writes and later steps, up to ``last``, read. ``begin``,
+    ``ends``: y of the writer's dot and of each reader's arrow, pixels; ``lane``: index of the lane,
+    from the boxes outwards.
     """
 
     array: Shown
@@ -42,13 +43,13 @@ class _Edge:
 
 
 def drawn(name: str, steps: Sequence[Line]) -> str:
-    """Returns the picture of a program, as SVG text."""
+    """Returns a picture of a program's steps as SVG text."""
     edges = _edges(steps)
     lanes = 1 + max((e.lane for e in edges), default=-1)
     left = MARGIN + LANE * (lanes + 1)
     boxes = [_box(number, line) for number, line in enumerate(steps)]
-    width = 20 + max((_wide(*box) for box in boxes), default=0)
-    sides = [_beside(line) for line in steps]
+    width = 20 + max((_width(*box) for box in boxes), default=0)
+    sides = [_side_lines(line) for line in steps]
     right = max((SMALL * len(text) for side in sides for text in side), default=0)
     whole = int(left + width + 3 * MARGIN + right)
     height = 2 * MARGIN + ROW * len(steps) + 24
@@ -76,8 +77,8 @@ def drawn(name: str, steps: Sequence[Line]) -> str:
 def _edges(steps: Sequence[Line]) -> list[_Edge]:
     """Returns the edges between steps, with their lanes.
 
-    An array that is written again begins another edge. Earlier edges of it that no step has read
-    stay open: each belongs to another part of the array.
+    Each write of an array begins an edge. Earlier edges of the array that no step has read stay
+    open, since they may hold other parts of it.
     """
     open_: dict[str, list[_Edge]] = {}
     found = []
@@ -106,7 +107,9 @@ def _top(number: int) -> int:
 
 
 def _path(edge: _Edge, left: int) -> Iterator[str]:
-    """Yields the SVG of an edge: a dot at its writer, an arrow at each reader."""
+    """Yields the SVG of an edge: a dot at its writer, an arrow at each reader. ``left``: x of the
+    boxes' left side, pixels.
+    """
     x, begin = left - LANE * (edge.lane + 1), edge.begin
     color = COLORS[edge.lane % len(COLORS)]
     wide = 1 + log2(max(edge.array.nbytes, 1)) / 12
@@ -126,16 +129,16 @@ def _box(number: int, line: Line) -> tuple[str, str]:
     return f"{number} {line.what}  {line.us:.1f} µs", " + ".join(line.kernels)
 
 
-def _wide(head: str, kernel: str) -> float:
+def _width(head: str, kernel: str) -> float:
     return max(CHARACTER * len(head), SMALL * len(kernel))
 
 
-def _beside(line: Line) -> list[str]:
-    """Returns text beside a box: the caller's arrays that the step reads, and those it writes."""
+def _side_lines(line: Line) -> list[str]:
+    """Returns text next to a step's box: the caller's arrays that it reads, all that it writes."""
     given = [f"{x}, {x.nbytes:,} bytes" for x in line.reads if x.role == INPUT]
     made = [f"{x}, {x.nbytes:,} bytes{', returned' * (x.role == RESULT)}" for x in line.writes]
-    ways = ("reads", given), ("writes", made)
-    return [f"{way} {_few(of)}" for way, of in ways if of]
+    rows = ("reads", given), ("writes", made)
+    return [f"{verb} {_few(of)}" for verb, of in rows if of]
 
 
 def _few(arrays: Sequence[str]) -> str:
@@ -143,5 +146,5 @@ def _few(arrays: Sequence[str]) -> str:
     return "; ".join([*arrays[:NAMED_MAX], *([f"{rest} more"] if rest > 0 else [])])
 
 
-def _text(x: float, y: float, text: str, looks: str = LARGE) -> str:
-    return f'<text x="{x:.0f}" y="{y:.0f}" {looks}>{escape(text)}</text>'
+def _text(x: float, y: float, text: str, style: str = LARGE) -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}" {style}>{escape(text)}</text>'

@@ -25,23 +25,23 @@ from ptxgen.runtime.call import Results
 
 Launched = Callable[..., None]
 Enqueue = Callable[[int, Sequence[int]], None]
-"""A function that enqueues a plan, given a stream and the addresses of all slots."""
+"""A function that enqueues a plan's launches, given a stream and the addresses of all slots."""
 
 
 class Place(NamedTuple):
-    """An address ``offset`` bytes behind that of ``slot``: an input, a result or the arena."""
+    """An address: ``offset`` bytes after that of ``slot``: an input, a result or the arena."""
 
     slot: int
     offset: int
 
 
 Source = Place | Scalar | int
-"""Source of a launch's pointer: an address, a number of the call, or a constant integer."""
+"""Source of a pointer argument of a launch: an address, a scalar of the call, or a constant."""
 
 
 class Fired(NamedTuple):
-    """The launches of a step, the sources of the pointers that all of them take, and the bytes
-    that they read or write, scratch memory included.
+    """The launches of a step; the sources of the pointers that each of them takes; and the byte
+    ranges that they read or write, scratch memory included.
     """
 
     launches: tuple[Launch, ...]
@@ -51,10 +51,10 @@ class Fired(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A program on a device: the launches of each step, and the sources of their pointers.
+    """A program planned for a device: the launches of each step, and the sources of their pointers.
 
     Slots are the inputs, then the results, then the arena, which holds temporaries and scratch
-    memory. ``nbytes``: bytes of the arena; ``pieces``: its pieces with their lifetimes.
+    memory. ``nbytes``: bytes of the arena; ``pieces``: its pieces with their live ranges.
     """
 
     program: Program
@@ -64,26 +64,30 @@ class Plan:
 
     @cached_property
     def launches(self) -> tuple[tuple[Launched, tuple[Source, ...]], ...]:
-        """Functions that enqueue a launch each, in order, with the sources of its pointers."""
+        """Pairs, in order: a function that enqueues a launch, and the sources of its pointers."""
         return tuple((one.fire, of.sources) for of in self.steps for one in of.launches)
 
     @property
     def least(self) -> int:
-        """Lower bound of the arena's bytes: the most that live at one step."""
+        """Lower bound of the arena's bytes: the peak of live bytes over all steps."""
         return arena.least(self.pieces)
 
 
 def parts(found: Launch) -> tuple[tuple[Launch, ...], tuple[int, ...]]:
-    """Returns the kernel launches of a route's launch, and the bytes of each scratch memory."""
+    """Returns the kernel launches of a launch (several for some routes), and each scratch array's
+    bytes.
+    """
     if isinstance(found, ScratchLaunch):
         return found.steps, found.sizes
     return (found,), ()
 
 
 def plan(program: Program, device: Device, streams: int = 1) -> Plan:
-    """Returns the launches of a program, with arena offsets of temporaries and scratch memory.
+    """Plans a program: prepares its launches, and places temporaries and scratch memory in the
+    arena.
 
-    With several ``streams``, steps that may run side by side use separate memory if room allows.
+    With ``streams`` > 1, steps that may run concurrently use separate memory if the arena then
+    stays within :data:`ptxgen.program.arena.SLACK_MAX`.
     """
     return planned(program, [_launch(step, device) for step in program.steps], streams)
 
@@ -93,15 +97,15 @@ def _launch(step: Step, device: Device) -> Launch:
 
 
 def planned(program: Program, launches: Sequence[Launch], streams: int = 1) -> Plan:
-    """Returns a plan as :func:`plan` does, from ``launches`` that are already prepared."""
-    pieces = lives(program)
+    """Plans a program as :func:`plan` does, with prepared ``launches``, one for each step."""
+    pieces = live_ranges(program)
     found = [parts(each) for each in launches]
     for number, (_, sizes) in enumerate(found):
         pieces += [Piece(size, number, number) for size in sizes]
-    offsets, nbytes = arena.place_apart(pieces, streams - 1)
+    offsets, nbytes = arena.place_separated(pieces, streams - 1)
     slots = {m: Place(i, 0) for i, m in enumerate((*program.inputs, *program.results))}
-    bottom = len(slots)
-    slots |= {m: Place(bottom, offsets[i]) for i, m in enumerate(program.temporaries)}
+    arena_slot = len(slots)
+    slots |= {m: Place(arena_slot, offsets[i]) for i, m in enumerate(program.temporaries)}
     scratch = iter(offsets[len(program.temporaries) :])
     made: list[Fired] = []
     for step, (each, sizes) in zip(program.steps, found, strict=True):
@@ -109,14 +113,14 @@ def planned(program: Program, launches: Sequence[Launch], streams: int = 1) -> P
         touched = [_touch(b, slots, written=False) for b in step.reads()]
         touched += [_touch(b, slots, written=True) for b in step.writes()]
         for size in sizes:
-            sources.append(Place(bottom, at := next(scratch)))
-            touched.append(Touch(bottom, at, at + size, written=True))
+            sources.append(Place(arena_slot, at := next(scratch)))
+            touched.append(Touch(arena_slot, at, at + size, written=True))
         made.append(Fired(each, tuple(sources), tuple(touched)))
     return Plan(program, tuple(made), nbytes, tuple(pieces))
 
 
-def lives(program: Program) -> list[Piece]:
-    """Returns for each temporary its bytes, and the first and last step that touch it."""
+def live_ranges(program: Program) -> list[Piece]:
+    """Returns the bytes of each temporary, with the first and last step that touch it."""
     found = {m: [len(program.steps), -1] for m in program.temporaries}
     for number, step in enumerate(program.steps):
         for buffer in step.buffers():
@@ -140,9 +144,7 @@ def _touch(buffer: Buffer, slots: Mapping[Memory, Place], *, written: bool) -> T
 
 
 class Given(NamedTuple):
-    """The arguments of a call: device ``pointers`` of the program's inputs, and the Python
-    ``numbers`` that were given in the place of arrays.
-    """
+    """The arguments of a call: device addresses of the program's inputs, and the Python scalars."""
 
     call: Call
     pointers: list[int]
@@ -150,57 +152,61 @@ class Given(NamedTuple):
 
 
 def run(plan: Plan, given: Given, enqueue: Enqueue | None = None) -> tuple[Any, ...]:
-    """Runs a plan, and returns its outputs in new memory of the caller's framework.
+    """Runs a plan. Returns each output as a new array of the caller's framework, or as its Buffer
+    if it is in memory that the caller passed.
 
     ``enqueue``: a function that enqueues the launches; without it they go to the call's stream.
     """
     call, program = given.call, plan.program
-    results = [_made(call, m) for m in program.results]
+    results = [_allocated(call, m) for m in program.results]
     keep: Any = None
-    where = [*given.pointers, *(r.ptr for r in results)]
+    addresses = [*given.pointers, *(r.ptr for r in results)]
     if plan.nbytes:
         address, keep = call.scratch(plan.nbytes)
-        where.append(address)
+        addresses.append(address)
     if enqueue is not None:
-        enqueue(call.stream, where)
+        enqueue(call.stream, addresses)
     else:
         for fire, sources in plan.launches:
-            fire(call.stream, *(pointer(s, where, given.numbers) for s in sources))
-    found = _returned(program, results)
+            fire(call.stream, *(pointer(s, addresses, given.numbers) for s in sources))
+    found = _outputs(program, results)
     del keep
     return found
 
 
-def pointer(source: Source, where: Sequence[int], numbers: tuple[Any, ...] = ()) -> int:
-    """Returns a launch's argument: an address, from ``where`` by slot, or 8 bytes of a number."""
+def pointer(source: Source, addresses: Sequence[int], numbers: tuple[Any, ...] = ()) -> int:
+    """Returns a pointer argument of a launch: an address (``addresses``: of all slots), a constant,
+    or the 8 bytes of a scalar in ``numbers``.
+    """
     if isinstance(source, Scalar):
         return source.encode(numbers[source.number])
     if isinstance(source, int):
         return source
-    return where[source.slot] + source.offset
+    return addresses[source.slot] + source.offset
 
 
-def fire(step: Fired, where: Sequence[int], stream: int) -> None:
-    """Enqueues the launches of a step that takes no numbers of the call."""
-    pointers = [pointer(source, where) for source in step.sources]
+def fire(step: Fired, addresses: Sequence[int], stream: int) -> None:
+    """Enqueues the launches of a step without scalars; ``addresses``: of all slots."""
+    pointers = [pointer(source, addresses) for source in step.sources]
     for each in step.launches:
         each.fire(stream, *pointers)
 
 
 def run_eager(program: Program, given: Given) -> tuple[tuple[Any, ...], Plan | None]:
-    """Runs a program step by step; returns its outputs, and the plan of the launches that it used.
+    """Runs a program step by step; returns its outputs as :func:`run` does, and the plan of the
+    launches that it used.
 
     With :class:`ptxgen.autotune` on, each problem is timed before it is launched. The plan is None
     if some problem could not be timed yet.
     """
     call = given.call
     address = dict(zip(program.inputs, given.pointers, strict=True))
-    results = [_made(call, m) for m in program.results]
+    results = [_allocated(call, m) for m in program.results]
     address |= {m: r.ptr for m, r in zip(program.results, results, strict=True)}
     last = {b.memory: i for i, step in enumerate(program.steps) for b in step.buffers()}
     keep: dict[Memory, Any] = {}
     launches: list[Launch] = []
-    settled = True
+    all_tuned = True
     for number, step in enumerate(program.steps):
         pointers = []
         for operand in step.bind.values():
@@ -216,28 +222,28 @@ def run_eager(program: Program, given: Given) -> tuple[tuple[Any, ...], Plan | N
             sizes = {n: b.reach for n, b in zip(step.written, step.writes(), strict=True)}
             names = tuple(step.bind)
             tuned = autotune.tuned(step.problem, names, call.device, call.stream, pointers, sizes)
-            settled = settled and tuned is not None
+            all_tuned = all_tuned and tuned is not None
             found = tuned or found
         launches.append(found)
         found.fire(call.stream, *pointers)
         for memory in [m for m in keep if last[m] == number]:
             del keep[memory], address[memory]
-    return _returned(program, results), planned(program, launches) if settled else None
+    return _outputs(program, results), planned(program, launches) if all_tuned else None
 
 
-def _made(call: Call, memory: Memory) -> Results:
+def _allocated(call: Call, memory: Memory) -> Results:
     assert memory.natural is not None, "all memory of programs is laid"
     return Results(call, memory.natural.shape, memory.natural.dtype)
 
 
-def _returned(program: Program, results: Sequence[Results]) -> tuple[Any, ...]:
-    """Returns an array for each output, or its buffer if it lies in the caller's own memory."""
+def _outputs(program: Program, results: Sequence[Results]) -> tuple[Any, ...]:
+    """Returns an array for each output, or its Buffer if it is in memory that the caller passed."""
     made = dict(zip(program.results, results, strict=True))
     found: list[Any] = []
     for output in program.outputs:
         if output is None or output.memory.role == INPUT:
             found.append(output)
         else:
-            where = output.offset // output.itemsize
-            found.append(made[output.memory].give(output.shape, output.strides, where))
+            first = output.offset // output.itemsize
+            found.append(made[output.memory].give(output.shape, output.strides, first))
     return tuple(found)

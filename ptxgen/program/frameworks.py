@@ -1,4 +1,4 @@
-"""Current streams and allocators of the caller's framework, for prepared code."""
+"""Current streams and array allocators of PyTorch and CuPy, for prepared calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def current_torch(index: int) -> int:
 
 
 def maker(call: Call) -> Maker:
-    """Returns the allocator of a call's framework, for the call's device."""
+    """Returns the allocator and the current stream of a call's framework, on the call's GPU."""
     index = call.lead.index
     if call.lead.framework == "torch":
         torch = sys.modules["torch"]
@@ -44,8 +44,8 @@ def torch_empty(
 ) -> Callable[[], Any]:
     """Returns a function that allocates tensors of this shape, these strides and this dtype.
 
-    It is the allocator of torch's own compiled code, if this torch has it (private; a third of the
-    cost of ``torch.empty``). That one allocates on the current GPU, so the current GPU is checked.
+    It uses the private allocator of torch.compile's code if this torch has it (a third of the cost
+    of ``torch.empty``). That allocates on the current GPU, so the current GPU is checked.
     """
     kind = getattr(torch, dtype)
     slow = functools.partial(
@@ -64,9 +64,13 @@ def torch_empty(
 def _cupy_empty(cupy: Any, shape: Ints, strides: Ints, dtype: str) -> Callable[[], Any]:
     kind = cupy.dtype(dtype)
 
-    def made() -> Any:
+    def allocate() -> Any:
         flat = cupy.empty(shape, kind)
-        lies = tuple(s * kind.itemsize for s in strides)
-        return flat if flat.strides == lies else cupy.ndarray(shape, kind, flat.data, lies)
+        byte_strides = tuple(s * kind.itemsize for s in strides)
+        return (
+            flat
+            if flat.strides == byte_strides
+            else cupy.ndarray(shape, kind, flat.data, byte_strides)
+        )
 
-    return made
+    return allocate

@@ -1,7 +1,7 @@
-"""Oracles of composed operations: programs run by NumPy.
+"""Oracles of composed operations: their programs, run with NumPy.
 
-:func:`derived` lowers an operation, and runs the oracle of each operation that it is made of, on
-NumPy's memory. So a composed operation needs no oracle of its own. If it has one all the same,
+:func:`derived` lowers an operation, and runs the oracle of each operation that it is composed of on
+NumPy arrays. So a composed operation needs no oracle of its own. If it has one all the same,
 because its contract was written first, the two must agree.
 """
 
@@ -21,7 +21,7 @@ from ptxgen.spec import Problem
 
 
 class Interpreter(ProgramBuilder):
-    """A builder that runs each operation at once, by its oracle, on NumPy arrays."""
+    """A builder that runs each operation immediately, by its oracle, on NumPy arrays."""
 
     def __init__(self, name: str) -> None:
         super().__init__(OPERATIONS, name)
@@ -32,8 +32,8 @@ class Interpreter(ProgramBuilder):
         return ProgramBuilder(OPERATIONS, self.name)
 
     def array(self, name: str, array: Any, *, written: bool = False) -> Buffer:
-        """Returns the buffer of a NumPy array. An array that is only read is copied to contiguous
-        memory first, as calls do with arrays in host memory.
+        """Adds a NumPy array as an input, and returns its buffer. An array that is only read is
+        copied to contiguous memory first, as calls do with arrays in host memory.
         """
         import numpy as np
 
@@ -43,7 +43,9 @@ class Interpreter(ProgramBuilder):
         return found
 
     def value(self, x: Any) -> Any:
-        """Returns the NumPy array of a buffer, a tuple for several; other values unchanged."""
+        """Returns a buffer's elements as a NumPy view; a tuple for a sequence; other values
+        unchanged.
+        """
         import numpy as np
 
         if isinstance(x, tuple | list):
@@ -62,7 +64,7 @@ class Interpreter(ProgramBuilder):
         return where(first, x.shape, strides)
 
     def call(self, op: Description, *args: Any, **options: Any) -> Any:
-        """Applies an operation by its oracle, or lowers it if it has none."""
+        """Runs the oracle of an operation, or lowers the operation if it has none."""
         if op.oracle is None:
             return super().call(op, *args, **options)
         found = self._shapes.call(op, *args, **options)
@@ -80,7 +82,7 @@ class Interpreter(ProgramBuilder):
         return found
 
     def require(self, problem: Problem) -> None:
-        """Raises UncoveredError: there are no kernels here, so callers take another algorithm."""
+        """Raises UncoveredError: NumPy has no kernels, so operations take another algorithm."""
         raise UncoveredError(str(problem), "NumPy computes it")
 
     def launch(self, problem: Any, bind: Any, *_: Any, **__: Any) -> None:
@@ -89,7 +91,7 @@ class Interpreter(ProgramBuilder):
 
 
 def _memory(memory: Memory) -> Any:
-    """Allocates a memory and poisons it: every byte is 0xFF, or 1 for bool."""
+    """Allocates the NumPy array of a memory, filled with poison: bytes 0xFF, or 1 for bool."""
     import numpy as np
 
     assert memory.natural is not None, "all memory of programs is laid"
@@ -107,7 +109,7 @@ def _dtype(name: str) -> Any:
 
 
 def derived(op: Description) -> Callable[..., Any]:
-    """Returns the oracle of an operation, made of the oracles of the operations in it."""
+    """Returns the oracle of an operation, composed of the oracles of the operations in it."""
 
     @wraps(op.lower)
     def oracle(*args: Any, **named: Any) -> Any:

@@ -42,26 +42,26 @@ from ptxgen.runtime.call import strided
 class Arguments:
     """The arguments of a call, sorted by kind.
 
-    ``values``: options in canonical form, and values given in the place of arrays: None, a flag in
-    the place of memory for a result, an option in the place of an array.
+    ``values``: options in canonical form, and values passed in place of arrays: None, a bool for a
+    result's memory, an option for an array.
     """
 
     arrays: dict[str, Any] = field(default_factory=dict)
-    """Arrays that are read, by argument name; those of a sequence as ``name[i]``."""
+    """Arrays that are read, by argument name; elements of a sequence as ``name[i]``."""
     several: dict[str, list[str]] = field(default_factory=dict)
-    """Names ``name[i]`` of the arrays of each argument that is a sequence."""
+    """Names ``name[i]`` of the arrays in each argument that is a sequence."""
     written: dict[str, Any] = field(default_factory=dict)
-    """Arrays that are written, by argument name; those of a tuple as ``name[i]``."""
+    """Arrays that are written, by argument name; elements of a tuple as ``name[i]``."""
     groups: dict[str, list[str]] = field(default_factory=dict)
-    """Names ``name[i]`` of the arrays of each tuple that is given for results."""
+    """Names ``name[i]`` of the arrays in each tuple that is passed for results."""
     numbers: dict[str, Any] = field(default_factory=dict)
-    """Python numbers given for parameters that may also be arrays, by argument name."""
+    """Python scalars passed for parameters that may also be arrays, by argument name."""
     values: dict[str, Any] = field(default_factory=dict)
     stream: Any = None
 
 
 def read(op: Description, given: Mapping[str, Any]) -> Arguments:
-    """Reads the arguments of a call. Raises an error that names the argument it cannot take."""
+    """Sorts the arguments of a call by kind. Raises an error that names an invalid argument."""
     found = Arguments()
     operands = [p for p in op.parameters if p.kind == OPERAND]
     plain = numbers_of([given[p.name] for p in operands])
@@ -95,10 +95,11 @@ def read(op: Description, given: Mapping[str, Any]) -> Arguments:
 
 
 def numbers_of(values: Sequence[Any]) -> list[bool]:
-    """Returns for each value whether it is a number: Python's, or torch.compile's symbolic one.
+    """Returns for each value whether it is a scalar: a Python number, or torch.compile's symbolic
+    one.
 
-    A NumPy scalar that is also a Python number (``numpy.float64``) counts as a number if there is
-    an array among the values, and as an array if there is none.
+    A NumPy scalar that is also a Python number (``numpy.float64``) counts as a scalar if there is
+    an array among the values, else as an array.
     """
     found = [
         isinstance(v, int | float | Number) or type(v).__name__ in ("SymInt", "SymFloat", "SymBool")
@@ -138,8 +139,8 @@ class Lowered:
     """A call as a program. ``single``: whether it returns one array instead of a tuple.
 
     ``given``: for each argument that may be an array, in order, whether it is written, and its
-    memory (None for numbers and absent arguments). ``numbers``: for each argument that is read, its
-    value if it is a Python number, else None.
+    memory (None for scalars and absent arguments). ``numbers``: for each argument that is read, its
+    value if it is a Python scalar, else None.
     """
 
     program: Program
@@ -149,7 +150,7 @@ class Lowered:
 
 
 class _Lowering:
-    """The buffers of a call's arguments, from which the operation is lowered."""
+    """State of lowering one call: the buffer and the memory of each array argument."""
 
     def __init__(self, op: Description, arguments: Arguments, builder: ProgramBuilder) -> None:
         self.op, self.arguments, self.builder = op, arguments, builder
@@ -157,7 +158,7 @@ class _Lowering:
         self.given: dict[str, Memory] = {}
 
     def lowered(self) -> Lowered:
-        """Lowers the operation, and returns the program with its arguments."""
+        """Lowers the operation; returns the program, with the memory of each argument."""
         op, given = self.op, self.arguments
         memories: list[tuple[bool, Memory | None]] = []
         numbers: list[Any] = []
@@ -195,13 +196,13 @@ class _Lowering:
 
 @dataclass(frozen=True)
 class Number:
-    """A Python number in the place of an array; ``position``: its index in ``Lowered.numbers``."""
+    """A Python scalar passed instead of an array; ``position``: index in ``Lowered.numbers``."""
 
     value: Any
     position: int
 
     def scalar(self, encode: Callable[[Any], int]) -> Scalar:
-        """Returns the kernel argument of this number, which ``encode`` packs into 8 bytes."""
+        """Returns this scalar as an operand of a launch; ``encode`` packs it into 8 bytes."""
         encode(self.value)  # raises now for a value that it cannot pack
         return Scalar(self.position, encode)
 
@@ -209,8 +210,8 @@ class Number:
 def lower(frame: Frame, arguments: Arguments, call: Call) -> Lowered:
     """Returns the program of a call. Checks the arrays that are written; enqueues nothing.
 
-    If no kernel takes the strides of an argument and ``frame.copies`` is set, the program copies
-    strided arguments first.
+    If no kernel takes an argument's strides and ``frame.copies`` is set, the program copies strided
+    arguments first.
     """
     try:
         return _lowered(frame, arguments, call, copies=False)
@@ -227,7 +228,7 @@ def _lowered(frame: Frame, arguments: Arguments, call: Call, *, copies: bool) ->
     builder = ProgramBuilder(
         OPERATIONS,
         op.name,
-        rows=not call.strided,
+        contiguous_results=not call.strided,
         aliases=frame.aliases,
         covered=partial(covered, device=call.device),
     )
@@ -253,24 +254,24 @@ def _lowered(frame: Frame, arguments: Arguments, call: Call, *, copies: bool) ->
             assert memory.natural is not None, "arguments are laid"
             memory.written, found.buffers[name] = True, memory.natural
         else:
-            lie = target.packed if call.host else target
-            found.buffers[name] = builder.input(name, lie, written=True)
+            layout = target.packed if call.host else target
+            found.buffers[name] = builder.input(name, layout, written=True)
             found.given[name] = found.buffers[name].memory
     return found.lowered()
 
 
 # -- the frame ------------------------------------------------------------------------------------
 class Frame:
-    """One operation as it is called: :attr:`function`.
+    """The call path of one operation; :attr:`function` is what callers call.
 
     ``copies``: whether arguments whose strides no kernel takes are copied first. ``placed``:
     whether all arguments are positional. ``given``: the parameters that callers pass, if not all.
     ``memo``: the cache of prepared calls. ``aliases``: whether results may be views of arguments.
-    ``autograd``: the function for tensors that autograd records, in place of
-    :attr:`ptxgen.program.operation.Op.autograd`. ``hooks``: additions to the fast path.
-    ``slow_path``: the function for calls that are not in the cache; it takes this frame, the memo,
-    the call's key and all arguments. ``planned``: a callback that is given each new plan.
-    ``streams``: enqueues the plans, on several streams while :meth:`Streams.open`.
+    ``autograd``: the function for tensors that autograd records, instead of the operation's.
+    ``hooks``: additions to the fast path. ``slow_path``: the function for calls that are not in the
+    cache; it takes this frame, the memo, the call's key and all arguments. ``planned``: a callback
+    that receives each new plan. ``streams``: enqueues the plans, on several streams inside
+    :meth:`Streams.open`.
     """
 
     def __init__(
@@ -319,7 +320,9 @@ class Frame:
         return self._autograd or self.op.autograd
 
     def _into(self) -> Callable[..., Any]:
-        """Returns the function for calls that are given memory for results, or a stream."""
+        """Returns the function for calls that pass ``out`` or a stream: their own fast path, or the
+        slow path for operations that have none.
+        """
         kinds = [p.kind for p in self.op.parameters]
         if WRITTEN not in kinds or ARRAYS in kinds:
             return partial(self.slow_path, None, None)
@@ -330,21 +333,23 @@ class Frame:
         )
 
     def recorded(self, *args: Any) -> Any:
-        """Runs a call with tensors that need gradients, through autograd if there is a function."""
+        """Runs a call whose tensors need gradients: calls the function of :attr:`autograd`, or
+        raises GradError if there is none.
+        """
         if self.autograd is None:
             return self.follow(None, None, *args)
         return self.autograd(self.op, dict(zip(self.names, args, strict=True)))
 
     def slow_path(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
-        """Runs a call that is not in the cache: on another framework's fast path, or in full."""
+        """Runs a call that is not in the cache: on CuPy's or NumPy's fast path, or in full."""
         framework = _framework(args)
         if framework in ("cupy", "numpy"):
-            found = self.others.get(framework) or self._other(framework)
+            found = self.others.get(framework) or self._framework_path(framework)
             return found(*args)
         return self.follow(memo, key, *args)
 
-    def _other(self, framework: str) -> Callable[..., Any]:
-        """Builds the fast path for arrays of another framework."""
+    def _framework_path(self, framework: str) -> Callable[..., Any]:
+        """Builds the fast path for arrays of CuPy or NumPy, and keeps it in ``others``."""
         memo: prepared.Memo = {}
         placed = [replace(p, default=None, keyword=False) for p in self.op.parameters]
         dialect = prepared.DIALECTS[framework]
@@ -352,19 +357,23 @@ class Frame:
             self.op.name,
             placed,
             partial(self.follow, memo),
-            self._here if dialect.by_array else memo.get,
+            self._host_code if dialect.by_array else memo.get,
             dialect,
             into=partial(self.follow, None, None),
         )
         self.others[framework] = made
         return made
 
-    def _here(self, key: Any) -> Any:
-        """Returns the prepared code of a call on host arrays, from the default device's cache."""
+    def _host_code(self, key: Any) -> Any:
+        """Returns the prepared code of a call on host arrays, from the default device's cache, or
+        None.
+        """
         return default_device().calls.get((self, key))
 
     def follow(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
-        """Runs a call in full: reads, lowers, plans and launches (:func:`invoke`)."""
+        """Runs a call without prepared code: reads, lowers, plans and launches it (:func:`invoke`).
+        ``args``: all arguments, in order.
+        """
         return invoke(self, dict(zip(self.names, args, strict=True)), memo, key)
 
 
@@ -380,7 +389,12 @@ def _framework(args: Iterable[Any]) -> str:
 def invoke(
     frame: Frame, given: Mapping[str, Any], memo: prepared.Memo | None = None, key: Any = None
 ) -> Any:
-    """Runs a call in full, and enters its prepared code into ``memo`` under ``key``."""
+    """Runs a call without prepared code: reads its arguments, lowers the operation, plans the
+    program and launches it. Calls with traced arrays, with nodes of a formula, or with tensors that
+    autograd records are passed on instead.
+
+    ``given``: all arguments by name. Prepared code for such calls enters ``memo`` under ``key``.
+    """
     op = frame.op
     if any(isinstance(x, Traced) for x in leaves(given.values())):
         return traced(op, given)
@@ -396,8 +410,8 @@ def invoke(
         return frame.autograd(op, given)
     call = called(arguments)
     lowered = lower(frame, arguments, call)
-    looked = op.looks_at(arguments.arrays) and (call.host or arguments.values.get("check"))
-    if looked and op.checks is not None:
+    checked = op.checks_values(arguments.arrays) and (call.host or arguments.values.get("check"))
+    if checked and op.checks is not None:
         op.checks(arguments.arrays, arguments.values)
     most = frame.streams.most if frame.streams else 1
     made = None if autotune.enabled() else plan(lowered.program, call.device, most)
@@ -413,15 +427,17 @@ def invoke(
         results = run(made, where, enqueue)
     if frame.planned is not None and made is not None:
         frame.planned(made)
-    found = _handed(call, lowered, results, _owners(arguments, lowered), host)
+    found = _outputs(call, lowered, results, _owners(arguments, lowered), host)
     call.hold()
-    if memo is not None and made is not None and not looked:
-        _learn(frame, memo, key, call, lowered, made, arguments, enqueue)
+    if memo is not None and made is not None and not checked:
+        _cache_call(frame, memo, key, call, lowered, made, arguments, enqueue)
     return found
 
 
 def called(arguments: Arguments) -> Call:
-    """Views the arrays of a call. Raises GradError if autograd would have to record it."""
+    """Returns the :class:`Call` with the arrays' addresses and layouts, and the stream. Raises
+    GradError for tensors that require gradients.
+    """
     refuse_gradients({**arguments.arrays, **arguments.written})
     return Call(arguments.arrays, arguments.stream)
 
@@ -455,26 +471,33 @@ def _owners(arguments: Arguments, lowered: Lowered) -> dict[str, Any]:
     return found
 
 
-def _handed(
+def _outputs(
     call: Call,
     lowered: Lowered,
     results: tuple[Any, ...],
     own: Mapping[str, Any],
     host: Mapping[str, ArrayView],
 ) -> Any:
-    """Returns the caller's results; outputs in memory that was passed in become those arrays."""
+    """Returns the caller's results, after downloading to host arrays. An output in memory that the
+    caller passed becomes that array.
+
+    ``results``: outputs of :func:`run`; ``own``: the caller's arrays, and ``host``: device copies
+    of those in host memory, both by name.
+    """
     if host:
         written = {m.name for m in lowered.program.inputs if m.written}
         updated = ((n, x) for n, x in call.views.items() if n in written)
         for name, target in (*updated, *call.targets.items()):
             if name in host:
                 call.download(host[name], target)
-    handed = [_seen(own, r, call.host) if isinstance(r, Buffer) else r for r in results]
+    handed = [_caller_view(own, r, call.host) if isinstance(r, Buffer) else r for r in results]
     return handed[0] if lowered.single else tuple(handed)
 
 
-def _seen(own: Mapping[str, Any], result: Buffer, host: bool) -> Any:
-    """Returns an array of the caller, or a view of it with the result's shape and strides."""
+def _caller_view(own: Mapping[str, Any], result: Buffer, host: bool) -> Any:
+    """Returns the caller's array that ``result`` is in, or a view of it with the layout of
+    ``result``. ``own``: the caller's arrays by name; ``host``: whether they are in host memory.
+    """
     base = own[result.memory.name]
     if result.whole:
         return base
@@ -495,7 +518,7 @@ def records_gradient(given: Iterable[Any]) -> bool:
 
 
 def refuse_gradients(given: Mapping[str, Any]) -> None:
-    """Raises GradError for tensors that need gradients, which would silently be missing."""
+    """Raises GradError for tensors that require gradients, which would silently be missing."""
     for name, obj in given.items():
         if framework_of(obj) == "torch" and obj.requires_grad:
             if not sys.modules["torch"].is_grad_enabled():
@@ -507,7 +530,7 @@ def refuse_gradients(given: Mapping[str, Any]) -> None:
             )
 
 
-def _learn(
+def _cache_call(
     frame: Frame,
     memo: prepared.Memo,
     key: Any,
@@ -530,7 +553,7 @@ def _learn(
         return
     if dialect.by_array:
         if not arguments.written and not frame.aliases:
-            remember(call.device.calls, (frame, key), partial(_again, made, lowered))
+            remember(call.device.calls, (frame, key), partial(_run_cached, made, lowered))
         return
     maker, memories = frameworks.maker(call), [m for _, m in lowered.given]
     torch = dialect is prepared.TORCH
@@ -549,10 +572,10 @@ def _learn(
     read_only = [m for w, m in lowered.given if not w]
     handed = read_only if frame.aliases else ()
     found = prepared.code(made, maker, read_only, handed, single=single, enqueue=enqueue)
-    remember(memo, key, prepared.Careful(found) if negated else found)
+    remember(memo, key, prepared.NegationChecked(found) if negated else found)
 
 
-def _again(made: Plan, lowered: Lowered, *arrays: Any) -> Any:
+def _run_cached(made: Plan, lowered: Lowered, *arrays: Any) -> Any:
     """Runs a cached call on host arrays: uploads them, runs the plan, and downloads results."""
     memories = [m for written, m in lowered.given if not written]
     pairs = list(zip(memories, arrays, strict=True))
@@ -561,4 +584,4 @@ def _again(made: Plan, lowered: Lowered, *arrays: Any) -> Any:
     host = _staged(call, lowered.program)
     pointers = [host[m.name].ptr for m in lowered.program.inputs]
     numbers = tuple(None if m is not None else x for m, x in pairs)
-    return _handed(call, lowered, run(made, Given(call, pointers, numbers)), given, host)
+    return _outputs(call, lowered, run(made, Given(call, pointers, numbers)), given, host)

@@ -1,4 +1,4 @@
-"""Prepares launches for problems of any operation: chooses a route, compiles and loads it."""
+"""Preparation of launches: chooses the kernels of a problem, compiles and loads them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, S
 from ptxgen.tiles import SPECS, TABLES
 
 ENTRIES_MAX = 4096
-"""Most entries of a memo. A full memo is cleared: cheaper than LRU order on every hit."""
+"""Most entries of a cache of launches or calls. A full one is cleared: cheaper than LRU on each
+hit."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
 def remember(memo: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    """Enters a value into a bounded memo (dict operations are atomic; losing one is no harm)."""
+    """Adds a value to a cache; clears it first if it has :data:`ENTRIES_MAX` entries. Safe without
+    a lock: dict operations are atomic, and a lost entry is no harm.
+    """
     if len(memo) >= ENTRIES_MAX and key not in memo:
         memo.clear()
     memo[key] = value
@@ -35,13 +38,13 @@ def remember(memo: dict[_Key, _Value], key: _Key, value: _Value) -> None:
 def launch(
     problem: Problem, pointers: Sequence[str], device: Device, kernel: str | None = None
 ) -> Launch:
-    """Returns a launch for ``problem``, from the device's memo or newly prepared.
+    """Returns a launch for ``problem``, from the device's cache or newly prepared.
 
     ``pointers``: names of the kernels' pointer parameters, in the order in which the launch takes
     their addresses. ``kernel`` forces a route by its name.
 
-    Raises OptionError when ``kernel`` does not serve the problem, and CompileError or
-    DeviceError when the kernel cannot be built or loaded.
+    Raises OptionError if ``kernel`` cannot compute the problem, and CompileError or DeviceError if
+    the kernel cannot be built or loaded.
     """
     key = problem, tuple(pointers), kernel
     found = device.prepared.get(key)
@@ -54,7 +57,7 @@ def launch(
 def prepare(
     problem: Problem, pointers: Sequence[str], device: Device, kernel: str | None = None
 ) -> Launch:
-    """Prepares a launch as :func:`launch` does, without the memo; its user keeps it alive."""
+    """Prepares a launch as :func:`launch` does, without the cache; the caller keeps it alive."""
     if kernel is None:
         choice = choose(problem.table, **question(problem, device))
         return ready(problem, pointers, device, choice)
@@ -63,14 +66,15 @@ def prepare(
 
 
 def covered(problem: Problem, device: Device) -> None:
-    """Raises UncoveredError if no route serves a problem on a device."""
+    """Raises UncoveredError if no route can compute ``problem`` on ``device``."""
     choose(problem.table, **question(problem, device))
 
 
 def named(problem: Problem, device: Device, kernel: str | None = None) -> tuple[str, ...]:
-    """Returns the kernels that serve a problem on a device. ``kernel`` forces a route by name.
+    """Returns the names of the kernels that compute a problem on a device. ``kernel`` forces a
+    route by its name.
 
-    Raises UncoveredError, and OptionError when ``kernel`` does not serve the problem.
+    Raises UncoveredError, and OptionError if ``kernel`` cannot compute the problem.
     """
     if kernel is not None:
         return forced(problem, architecture(device), device.sms, kernel)[1].kernels
@@ -78,7 +82,7 @@ def named(problem: Problem, device: Device, kernel: str | None = None) -> tuple[
 
 
 def predicted(problem: Problem, nbytes: int, device: Device, kernel: str | None = None) -> float:
-    """Returns the predicted µs of the kernels that serve a problem on a device.
+    """Returns the predicted time of a problem's kernels on a device, µs.
 
     ``nbytes``: bytes of the problem's arrays. ``kernel`` forces a route by its name. Nothing is
     rendered or compiled. Raises as :func:`named`.
@@ -93,7 +97,8 @@ def predicted(problem: Problem, nbytes: int, device: Device, kernel: str | None 
 def chosen(
     problem: Problem, device: Device, kernel: str | None = None
 ) -> tuple[float, Route, Choice]:
-    """Returns the predicted µs, the route as listed in its table, and the grids for a problem.
+    """Returns the predicted time (µs), the route as listed in its table, and the grids for a
+    problem.
 
     The time is 0 in tables whose routes are taken in order instead of by predicted time. Raises as
     :func:`named`.
@@ -109,7 +114,9 @@ def chosen(
 
 
 def question(problem: Problem, device: Device) -> dict[str, Any]:
-    """Returns the keyword arguments of the dispatcher for a problem on a device."""
+    """Returns the keyword arguments with which :mod:`ptxgen.dispatch` is asked for the kernels of a
+    problem on a device.
+    """
     return {
         "values": dict(problem.values),
         "arch": architecture(device),
@@ -123,7 +130,9 @@ def question(problem: Problem, device: Device) -> dict[str, Any]:
 
 
 def ready(problem: Problem, pointers: Sequence[str], device: Device, choice: Choice) -> Launch:
-    """Compiles and loads the kernels of ``choice``, and returns a launch of them."""
+    """Compiles and loads the kernels of ``choice``, a route with its grids and scratch sizes, and
+    returns a launch of them. ``pointers``: as in :func:`launch`.
+    """
     route = TABLES[problem.table].route(choice.route, problem.dtype)
     return _built(problem, pointers, device, route, choice)
 
@@ -133,7 +142,7 @@ def _built(
 ) -> Launch:
     environment = TABLES[problem.table].space.environment(problem.given(device.sms))
     values = problem.parameters(environment)
-    fired = (*pointers, *route.scratch)
+    names = (*pointers, *route.scratch)
     image = _ptx if device.image_kind == "ptx" else _cubin
     steps: list[Launch] = []
     for step, grid in zip(route.steps, choice.grids, strict=True):
@@ -141,19 +150,19 @@ def _built(
         function = device.kernel(spec.name, partial(image, spec), spec.shared_bytes)
         # Uses programmatic dependent launch for later steps whose kernels wait by themselves
         # (griddepcontrol.wait); the first step waits for earlier work through stream order.
-        ahead = bool(steps) and spec.waits and device.compute >= (9, 0)
-        if ahead and spec.early_loads is not None and step.cost is not None:
+        programmatic = bool(steps) and spec.waits and device.compute >= (9, 0)
+        if programmatic and spec.early_loads is not None and step.cost is not None:
             loads = step.cost.loads.evaluate(environment) * problem.count
-            ahead = loads <= spec.early_loads
+            programmatic = loads <= spec.early_loads
         steps.append(
             device.prepare(
                 function,
                 spec.launched(grid, problem.batch, environment),
                 (spec.threads, 1, 1),
-                parameters(step, fired, values),
-                len(fired),
+                parameters(step, names, values),
+                len(names),
                 str(problem),
-                ahead,
+                programmatic,
             )
         )
     if len(steps) == 1 and not choice.scratch:
@@ -162,7 +171,8 @@ def _built(
 
 
 def architecture(device: Device) -> str:
-    """Returns the architecture whose routes fit ``device`` (:func:`ptxgen.spec.standing_for`).
+    """Returns the name of the architecture whose kernels run on ``device``, such as "sm_90"
+    (:func:`ptxgen.spec.standing_for`).
 
     Raises DeviceError when there is none.
     """
@@ -178,20 +188,22 @@ def architecture(device: Device) -> str:
     return found.name
 
 
-def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | float]) -> Parameters:
-    """Returns the parameter list of one launch; ``fired``: names of the pointers it will take."""
+def parameters(step: Step, names: tuple[str, ...], values: Mapping[str, int | float]) -> Parameters:
+    """Returns a kernel's parameter list; ``names``: its launch's pointer arguments, in order;
+    ``values``: scalars by name.
+    """
     abi = step.kernel.abi
     values = step.parameters(values)
 
     def which(param: Param) -> int | None:
         name = step.bound(param.name)
-        if name in fired:
-            return fired.index(name)
+        if name in names:
+            return names.index(name)
         if param.optional:
             return None
         raise OptionError(
             f"{step.kernel.name}: nothing is bound to its parameter {param.name} (as {name}); "
-            f"there are {', '.join(fired)}"
+            f"there are {', '.join(names)}"
         )
 
     given = {p.name: values[step.bound(p.name)] for p in abi.scalars}
@@ -201,11 +213,11 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
         box = param.box
         assert box is not None, "a map has a box"
         size = tuple(max(int(each.evaluate(environment)), 1) for each in box.size)
-        at, rest = partial(_number, environment), len(size) - len(box.box)
+        at, rest = partial(_evaluated, environment), len(size) - len(box.box)
         low, high = (tuple(map(at, corner)) for corner in box.corners or ((), ()))
         maps.append(
             TensorBox(
-                pointer=fired.index(step.bound(box.operand)),
+                pointer=names.index(step.bound(box.operand)),
                 at=abi.offsets[param.name],
                 itemsize=box.itemsize,
                 size=size,
@@ -220,16 +232,16 @@ def parameters(step: Step, fired: tuple[str, ...], values: Mapping[str, int | fl
     return Parameters(abi.pack(given), tuple(map(which, abi.pointers)), plain, tuple(maps))
 
 
-def _number(environment: Mapping[str, int], value: int | Expr) -> int:
+def _evaluated(environment: Mapping[str, int], value: int | Expr) -> int:
     return value if isinstance(value, int) else int(value.evaluate(environment))
 
 
 def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, Choice]:
     """Returns the route that is named ``kernel``, and its grids and scratch sizes for a problem.
 
-    The bits of a kernel depend on its parameters alone, not on its table. So routes of all tables
-    whose spaces have the same variables are searched. Raises OptionError unless the kernel is
-    correct for the problem.
+    A kernel's bits depend on its parameters alone, not on its table. So all tables for problems
+    with the same variables are searched. Raises OptionError unless the kernel is correct for the
+    problem.
     """
     import difflib
 
@@ -238,7 +250,7 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
     table = TABLES[problem.table]
     routes: dict[str, tuple[Route, Key, Hashable]] = {**routes_by_name()}
     if table.opened and problem.dtype not in table.dtypes:  # routes_by_name has no such kernels
-        routes |= {r.name: (r, problem.table, problem.dtype) for r in _made(problem)}
+        routes |= {r.name: (r, problem.table, problem.dtype) for r in _specialised(problem)}
     if kernel in SPECS and kernel not in routes:
         names = [r.name for r, *_ in routes.values() if any(s.name == kernel for s in r.kernels)]
         raise OptionError(
@@ -256,7 +268,7 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
         raise OptionError(f"{what}: it takes {takes}, got {got}")
     if problem.count > 1 and not route.batched:
         raise OptionError(f"{what}: it takes no batches")
-    if key != problem.table and (reason := _unlike(route.main, key, problem)):
+    if key != problem.table and (reason := _mismatch(route.main, key, problem)):
         raise OptionError(f"{what}: {reason}")
     for spec in route.kernels:
         if not spec.runs_on(arch):
@@ -284,14 +296,16 @@ def routes_by_name() -> dict[str, tuple[Route, Key, str]]:
 
 
 def serving(problem: Problem, sms: int) -> list[Route]:
-    """Returns the routes of a problem's table that are correct for it, specialised to its dtype."""
+    """Returns the routes of a problem's table that are correct for it on a device with ``sms`` SMs,
+    specialised to its dtype.
+    """
     table = TABLES[problem.table]
     environment = table.space.environment(problem.given(sms))
     found = (route for route in table.routes if route.requires.evaluate(environment))
     return [route.of(problem.dtype) for route in found if route.takes(problem.dtype)]
 
 
-def _made(problem: Problem) -> Iterator[Route]:
+def _specialised(problem: Problem) -> Iterator[Route]:
     """Yields the routes of a problem's table, specialised to its dtype, that can be rendered."""
     for route in TABLES[problem.table].routes:
         with suppress(SpecError):
@@ -308,8 +322,10 @@ def _by_name(tables: tuple[Key, ...]) -> dict[str, tuple[Route, Key, str]]:
     }
 
 
-def _unlike(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
-    """Returns why a kernel of another table cannot serve ``problem``; empty text if it can."""
+def _mismatch(spec: KernelSpec, table: tuple[str, ...], problem: Problem) -> str:
+    """Returns why kernel ``spec``, of a route in another table (``table``), cannot compute
+    ``problem``; empty text if it can.
+    """
     wanted = next(iter(TABLES[problem.table].routes)).main
     if spec.contract == wanted.contract and spec.continues != wanted.continues:
         begins, asks = (

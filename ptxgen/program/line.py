@@ -27,7 +27,7 @@ class Shown(NamedTuple):
 
 class Line(NamedTuple):
     """A step in a listing. ``what``: its operation; ``nbytes``: bytes that it reads and writes;
-    ``us``: its predicted time.
+    ``us``: its predicted time, µs.
     """
 
     what: str

@@ -27,8 +27,8 @@ def load(
     rendered or compiled. A cubin in the file is code, and digests do not say who wrote it: load
     only files that you trust.
 
-    ``arrays``: arrays that the program reads besides its arguments, in the place of those in the
-    file: a sequence in the order of ``captured.outside``, or some of them by name, such as a
+    ``arrays``: closed-over arrays, which the program reads besides its arguments, instead of those
+    in the file: a sequence in the order of ``captured.outside``, or some of them by name, such as a
     module's ``state_dict()`` for a file of :func:`ptxgen.torch.export` (other names are ignored).
     ``device``: the device that runs the program; by default the one that computes NumPy's arrays.
     ``streams``: see :func:`ptxgen.capture`.
@@ -39,10 +39,10 @@ def load(
         Each call takes the captured dtypes, and returns new arrays in the framework of its first
         argument.
     Storage
-        Arrays from outside are copied to the device once. Members of ``arrays`` that are already
+        Closed-over arrays are copied to the device once. Members of ``arrays`` that are already
         there are read in place, and must have the captured strides and alignment. An argument that
         is written is written in the caller's own memory, at each call; so are members of ``arrays``
-        on the device. Other arrays from outside that are written are copies that the callable owns.
+        on the device. Other closed-over arrays that are written are copies that the callable owns.
         ``stream``: the stream on which memory is allocated.
     Order
         Each operation has the order of its contract.
@@ -50,8 +50,7 @@ def load(
         SavedError, which names the fault and its place, for a file that was cut or altered, that
         describes no valid program, that is for another architecture, has another format or version
         of a contract, or that the device refuses; ShapeError, DtypeError and DeviceError, with the
-        name, for arrays that do not fit; OptionError for another number of ``streams`` than 1 to
-        128.
+        name, for arrays that do not fit; OptionError for ``streams`` beyond 1 to 128.
     Source
         ``ptxgen/program/load.py``.
     """

@@ -56,14 +56,16 @@ class Op(Description):
 
 
 def op(**how: Any) -> Callable[[Callable[..., Any]], Op]:
-    """Returns a decorator that makes an operation; it takes arguments of :class:`Description`."""
+    """Returns a decorator that makes an :class:`Op` of a lowering function; ``how``: arguments of
+    :class:`Description`.
+    """
     return lambda lower: Op(lower, **how)
 
 
 def lowering(op: Op, given: Mapping[str, Any]) -> tuple[Call, Lowered]:
-    """Lowers a call of ``op`` with these arguments by name, and defaults for others.
+    """Lowers a call of ``op``; ``given``: arguments by name, defaults for others. Runs nothing.
 
-    Runs nothing. Returns the call's arrays, and the program.
+    Returns the call's arrays, and the program.
     """
     arguments = read(op, {p.name: given.get(p.name, p.default) for p in op.parameters})
     call = called(arguments)

@@ -23,15 +23,16 @@ EITHER, WRITTEN, OPTION, STREAM = "either", "written", "option", "stream"
 READ = (ARRAY, OPTIONAL, ARRAYS, OPERAND, EITHER)
 """Kinds of parameters that may be arrays that the operation reads."""
 NEEDED: Any = inspect.Parameter.empty
-"""Default of a parameter that must be given."""
+"""Value of :attr:`Parameter.default` that marks a required parameter."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """Memory for a result. ``flag``: whether a bool may be given instead, to ask for the result.
+    """Annotation of a parameter that results are written to. ``flag``: whether it may also be a
+    bool, which says whether to return the result.
 
-    ``over``: names of arguments that the memory may be identical to (in place): the kernels read
-    each element before they write it.
+    ``over``: names of arguments that may be the same memory (in place): kernels read each element
+    before they write it.
     """
 
     flag: bool = False
@@ -40,7 +41,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Either:
-    """An array, or the value of an option."""
+    """Annotation of a parameter that is an array or the value of an option."""
 
     option: Option
 
@@ -55,8 +56,8 @@ class Parameter:
 
     ``kind``: ARRAY, OPTION or another constant of this module; ``option``: the option's type, for
     OPTION and EITHER; ``keyword``: whether it is keyword-only; ``over``, ``flag``: see
-    :class:`Written`; ``stated``: whether callers should always give it. ``default`` then serves
-    schemas and calls from sizes alone.
+    :class:`Written`; ``stated``: whether public calls that omit it warn; internal ones take
+    ``default``.
     """
 
     name: str
@@ -70,7 +71,7 @@ class Parameter:
 
     @property
     def needed(self) -> bool:
-        """Whether it must be given."""
+        """Whether the parameter is required."""
         return self.default is NEEDED
 
     def read(self, value: Any) -> Any:
@@ -100,13 +101,14 @@ class Parameter:
         return found
 
     def absent(self, operation: str) -> Any:
-        """Returns the value of an argument that a call left out; NEEDED if it must be given."""
+        """Returns the parameter's value in a call that omits it; NEEDED if it is required."""
         return assumed_layout(operation) if self.stated else self.default
 
 
 def outward(dtype: Option | None = None, over: tuple[str, ...] = ()) -> tuple[Parameter, ...]:
-    """Returns the keyword parameters that operations of tables share: ``out``, which may be one of
-    the arguments ``over`` (in place); ``out_dtype``, if ``dtype`` is given; stream and kernel.
+    """Returns the keyword-only parameters of generated operations: ``out``, which may be the same
+    memory as one of the arguments ``over`` (in place), ``out_dtype`` if its option ``dtype`` is
+    given, ``stream`` and ``kernel``.
     """
     return (
         Parameter("out", WRITTEN, None, True, over=over),
@@ -117,7 +119,9 @@ def outward(dtype: Option | None = None, over: tuple[str, ...] = ()) -> tuple[Pa
 
 
 def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Returns the parameters of a lowering function: without the builder, but with ``stream``."""
+    """Reads a lowering function's parameters from its type hints: without the builder, with
+    ``stream``.
+    """
     hints = get_type_hints(function, include_extras=True)
     found = []
     named = list(inspect.signature(function).parameters.values())[1:]
@@ -158,16 +162,18 @@ def _kind(name: str, hint: Any, function: Any) -> tuple[Any, ...]:
 
 
 def signature(of: Sequence[Parameter], returns: Any = NEEDED) -> inspect.Signature:
-    """Returns the Python signature of an operation with these parameters."""
+    """Returns the Python signature of an operation with these parameters; ``returns``: its return
+    annotation.
+    """
     found = []
     for p in of:
-        kind = inspect.Parameter.KEYWORD_ONLY if p.keyword else p_kind
+        kind = inspect.Parameter.KEYWORD_ONLY if p.keyword else _POSITIONAL
         default = NEEDED if p.stated else p.default
         found.append(inspect.Parameter(p.name, kind, default=default, annotation=_shown(p)))
     return inspect.Signature(found, return_annotation=returns)
 
 
-p_kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 class Shown:

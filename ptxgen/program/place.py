@@ -1,4 +1,4 @@
-"""Copies of strided arrays between the host and a device, laid out as a buffer says."""
+"""Copies of strided arrays between host and device, with the strides and alignment of a buffer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ptxgen.runtime.strided import extent
 
 
 def elements(buffer: Buffer, device: Device, address: int, stream: int) -> Any:
-    """Returns the bits of the array at ``address``, laid out as ``buffer``, as a contiguous NumPy
-    array of unsigned integers. Waits for ``stream``.
+    """Downloads the array at ``address``, which has the layout of ``buffer``, as a contiguous NumPy
+    array of unsigned integers (its bits). Waits for ``stream``.
     """
     import numpy
 
@@ -66,17 +66,19 @@ def placed(buffer: Buffer, x: Any, device: Device, stream: int) -> tuple[int, An
         return put(buffer, host_bits(seen), device, stream)
     if where is not device:
         raise DeviceError(f"{name} is in {seen.where}; takes arrays on {device}, or in host memory")
-    lies, wanted = (seen.strides, seen.ptr % ALIGN), (buffer.strides, buffer.address)
-    if lies != wanted:
+    layout, wanted = (seen.strides, seen.ptr % ALIGN), (buffer.strides, buffer.address)
+    if layout != wanted:
         raise ShapeError(
-            f"{name} has strides {list(lies[0])} and lies {lies[1]} bytes behind a multiple of "
+            f"{name} has strides {list(layout[0])} and lies {layout[1]} bytes behind a multiple of "
             f"{ALIGN}; takes strides {list(wanted[0])}, {wanted[1]} bytes behind one"
         )
     return seen.ptr, x
 
 
 def _within(raw: Any, buffer: Buffer, first: int) -> Any:
-    """Returns a view of bytes ``raw`` laid out as ``buffer``; element 0 is at byte ``first``."""
+    """Returns a view of the bytes ``raw`` with the layout of ``buffer``; element 0 is at byte
+    ``first``.
+    """
     import numpy
 
     size = buffer.itemsize

@@ -36,29 +36,31 @@ from ptxgen.program.step import Scalar
 from ptxgen.runtime.strided import Ints
 
 STRAIGHT_MAX = 64
-"""Most launches that generated code writes out one by one; beyond, it loops over a table."""
+"""Most launches that generated code writes out one by one; for more it loops over a list."""
 Code = Callable[..., Any]
 
 
 # -- frameworks -------------------------------------------------------------------------------
 @dataclass
 class Dialect:
-    """Expressions that read an array's part of a call's key, for one framework.
+    """Source expressions by which generated code reads arrays of one framework.
 
-    ``types``: types of plain arrays that have been seen; subclasses are excluded, as they may
-    behave differently. ``lies``: expression of shape, strides, dtype and device, with ``{0}`` for
-    the array's name; ``pointer``: that of its address. ``by_array``: whether the code takes arrays,
-    not pointers, because they are in host memory and must be copied to the device first.
+    ``types``: plain array types that have been seen; subclasses are excluded, as they may behave
+    differently. ``layout``: expression of shape, strides, dtype and device, with ``{0}`` for the
+    array's name; ``pointer``: expression of its address. ``by_array``: whether prepared code takes
+    arrays, not pointers, because they are in host memory and must be copied to the device first.
     """
 
     framework: str
-    lies: str
+    layout: str
     pointer: str
     by_array: bool = False
     types: set[type] = field(default_factory=set)
 
     def seen(self, kind: type) -> bool:
-        """Whether arrays of type ``kind`` are plain; adds the type to ``types`` if so."""
+        """Whether ``kind`` is the framework's plain array type, no subclass; if so, adds it to
+        ``types``.
+        """
         plain = (kind.__module__, kind.__name__) in _PLAIN[self.framework]
         if plain:
             self.types.add(kind)
@@ -76,33 +78,34 @@ NUMPY = Dialect("numpy", "{0}.shape, {0}.strides, {0}.dtype", "{0}", by_array=Tr
 DIALECTS = {d.framework: d for d in (TORCH, CUPY, NUMPY)}
 
 Memo = dict[tuple[Any, ...], Any]
-"""Prepared code of calls, by their keys."""
+"""Cache of prepared calls: code, :class:`NegationChecked` or :class:`Into` by the call's key."""
 
 
-class Careful(NamedTuple):
-    """Prepared code of a call whose tensors are checked first: none may be lazily negated."""
+class NegationChecked(NamedTuple):
+    """Prepared code of a call that runs only if none of its tensors is lazily negated (is_neg)."""
 
     code: Code
 
     def of(self, *arrays: Any) -> Code | None:
-        """Returns the code; None if one of these tensors is lazily negated."""
+        """Returns the code, or None if one of these tensors is lazily negated."""
         return None if any(x is not None and x.is_neg() for x in arrays) else self.code
 
 
 def may_be_negated(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether a tensor of this shape and these strides may be lazily negated. Only imaginary parts
-    of complex tensors are, so all their strides are even.
+    """Whether a tensor with this shape and these strides may be lazily negated. Only imaginary
+    parts of complex tensors are, and these have even strides, so a stride of 1 rules it out.
     """
     return all(stride != 1 or size == 1 for size, stride in zip(shape, strides, strict=True))
 
 
 class Into(NamedTuple):
-    """Prepared code of a call that writes to given memory, and the facts for its aliasing checks.
-
-    ``reach``: bytes from the start to the end of each array, in the order of the parameters;
-    ``allocates``: whether the code allocates memory, which excludes calls with a given stream;
-    ``gpu``: index of the GPU; ``negated``: whether a tensor may be lazily negated, so that each is
+    """Prepared code of a call with ``out`` or a stream, and facts by which each such call is
     checked.
+
+    ``reach``: bytes from the lowest to the highest byte of each array (0 if absent), in the order
+    of the parameters, by which overlaps are found; ``allocates``: whether the code allocates
+    memory, which is an obstacle for calls with a stream; ``gpu``: index of the GPU; ``negated``:
+    whether the tensors may be lazily negated, which must be checked.
     """
 
     code: Code
@@ -135,17 +138,19 @@ def code(
     streamed: bool = False,
     enqueue: Enqueue | None = None,
 ) -> Code:
-    """Generates the code of a plan.
+    """Generates the prepared code of a plan: a function that allocates the results and the arena,
+    launches, and returns the outputs.
 
-    ``pointers``: the memory of each pointer argument, in order; None for numbers and for absent
-    arguments. ``arrays``: the memories whose arrays follow the pointers as arguments, since the
-    code returns them or views of them. ``single``: whether one array is returned instead of a
-    tuple. ``streamed``: whether the first argument is the stream; else the current one is used.
-    ``enqueue``: a function that enqueues the launches; without it the code contains them.
+    ``maker``: the allocator of the arrays' framework. ``pointers``: the memory of each pointer
+    argument, in order; None for scalars and for absent arguments. ``arrays``: the memories whose
+    arrays follow the pointers as arguments, since the code returns them or views of them.
+    ``single``: whether one array is returned instead of a tuple. ``streamed``: whether the first
+    argument is the stream; else the current one is used. ``enqueue``: a function that enqueues the
+    launches; without it the code contains them.
     """
     program = plan.program
     inputs = len(program.inputs)
-    alone = _alone(program.outputs)
+    sole = _sole_outputs(program.outputs)
     names: dict[str, Any] = {"view": maker.view}
     arguments = [f"a{i}" for i in range(len(pointers))]
     given = {m: f"w{i}" for i, m in enumerate(arrays) if m is not None}
@@ -157,10 +162,10 @@ def code(
         names["current"] = maker.current
         lines.append("    stream = current()")
     for i, memory in enumerate(program.results, inputs):
-        lie = alone.get(memory)
-        lie = lie or memory.natural
-        assert lie is not None, "all memory of programs is laid"
-        shape, strides, dtype = lie.shape, lie.strides, lie.dtype
+        buffer = sole.get(memory)
+        buffer = buffer or memory.natural
+        assert buffer is not None, "all memory of programs is laid"
+        shape, strides, dtype = buffer.shape, buffer.strides, buffer.dtype
         names[f"empty{i}"] = maker.empty(shape, strides, dtype)
         lines.append(f"    t{i} = empty{i}(); p{i} = {maker.pointer.format(f't{i}')}")
     bottom = inputs + len(program.results)
@@ -187,10 +192,10 @@ def code(
         if output is None:
             returned.append("None")
         elif output.memory.role == INPUT:
-            returned.append(_seen(given[output.memory], output, output.whole))
+            returned.append(_output_source(given[output.memory], output, output.whole))
         else:
             name = f"t{inputs + program.results.index(output.memory)}"
-            returned.append(_seen(name, output, output.memory in alone or output.whole))
+            returned.append(_output_source(name, output, output.memory in sole or output.whole))
     listed = ", ".join(returned)
     lines.append(f"    return {listed}" if single else f"    return ({listed}{',' * bool(listed)})")
     text = "\n".join(lines) + "\n"
@@ -200,27 +205,29 @@ def code(
     return made
 
 
-def _seen(name: str, output: Buffer, whole: bool) -> str:
-    """Returns the expression of an output: the array ``name``, or a view of it."""
-    lies = output.shape, output.strides, output.offset // output.itemsize
-    return name if whole else f"view({name}, {', '.join(map(repr, lies))})"
+def _output_source(name: str, output: Buffer, whole: bool) -> str:
+    """Returns the source expression of an output: ``name``, the array in its memory, if it is all
+    of that (``whole``), else a view of it.
+    """
+    layout = output.shape, output.strides, output.offset // output.itemsize
+    return name if whole else f"view({name}, {', '.join(map(repr, layout))})"
 
 
-def _alone(outputs: Sequence[Buffer | None]) -> dict[Any, Buffer]:
-    """Returns results that fill their memory and are its only output, by memory. They are allocated
-    with their own shape and strides, so that no view is needed.
+def _sole_outputs(outputs: Sequence[Buffer | None]) -> dict[Any, Buffer]:
+    """Returns the outputs that fill their memory and share it with no other output, by memory. They
+    are allocated with their own shape and strides, so that no view is needed.
     """
     found: dict[Any, list[Buffer]] = {}
     for output in outputs:
         if output is not None and output.memory.role != INPUT:
             found.setdefault(output.memory, []).append(output)
-    alone = {}
+    sole = {}
     for memory, buffers in found.items():
         (first, *others) = buffers
         low, high = first.span()
         if not others and low == first.offset == 0 and high == first.nbytes == memory.nbytes:
-            alone[memory] = first
-    return alone
+            sole[memory] = first
+    return sole
 
 
 def _named(letter: str, count: int) -> list[str]:
@@ -238,7 +245,9 @@ def _term(source: Source, number: str, slots: Sequence[str], names: dict[str, An
 
 
 def _table(fire: Code, sources: Sequence[Source]) -> tuple[Code, tuple[int, ...], tuple[int, ...]]:
-    """Returns a launch for the loop over a table: pointer i is slot ``slots[i]`` plus offset i."""
+    """Returns (fire, slots, offsets) of a launch for code that loops over launches: pointer i is
+    ``where[slots[i]] + offsets[i]``.
+    """
     slots: list[int] = []
     offsets: list[int] = []
     for source in sources:
@@ -267,15 +276,15 @@ def _compiled(text: str, name: str) -> Any:
 # -- the function that is called ------------------------------------------------------------------
 @dataclass
 class Hooks:
-    """Additions to a fast path.
+    """Source lines and options that are added to a generated fast path.
 
     ``before``: lines at its beginning; ``checks``: conditions without which no code is looked up;
-    ``keyed``: expressions that are added to the key; ``hit``: lines before found code is run;
-    ``names``: values of the names in these lines, each written with a ``$`` (see :func:`_made`).
-    ``autograd``: whether calls with tensors that need gradients are told apart; ``recorded``: the
-    function for such calls, which takes all arguments in order. ``arrays``: whether the code takes
-    the arrays after the pointers. ``told``: whether the fast path returns the pair (code, results),
-    with None for the code if the call took the slow path.
+    ``keyed``: expressions that are added to the key; ``hit``: lines before cached code is run;
+    ``names``: values of the names in these lines, each written with a ``$``. ``autograd``: whether
+    tensors that need gradients are checked for; ``recorded``: the function for calls with such
+    tensors, which takes all arguments in order. ``arrays``: whether the code takes the arrays after
+    the pointers. ``told``: whether the fast path returns the pair (code, results), with None for
+    the code if the call took the slow path.
     """
 
     before: Sequence[str] = ()
@@ -302,15 +311,15 @@ def fast_path(
     into: Callable[..., Any] | None = None,
     autograd: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """Generates the function of these parameters that runs the prepared code of a call.
+    """Generates the function that users call, which runs the prepared code of a call.
 
     ``find`` returns the code of a key, or None. ``slow_path`` takes the key (None for a call that
-    has none) and all arguments in order. ``into``: the function for calls that are given memory for
-    results or a stream; ``autograd``: the function for calls that need gradients. Both take all
-    arguments in order.
+    has none) and all arguments in order. ``dialect``: expressions that read the arrays; ``hooks``:
+    additions to the source. ``into``: the function for calls with ``out`` or a stream;
+    ``autograd``: the function for calls that need gradients. Both take all arguments in order.
     """
     namespace: dict[str, Any] = {
-        **_SPOKEN_OF,
+        **_COMMON_NAMES,
         "$tensors": dialect.types,
         "$find": find,
         "$slow_path": slow_path,
@@ -329,8 +338,8 @@ def fast_path(
     arguments = ", ".join(passed)
     lines = [f"def $call({', '.join(heads)}):"]
     lines += [f"    {line}" for line in hooks.before]
-    elsewhere = [p.name for p in parameters if p.kind == STREAM or (p.kind == WRITTEN)]
-    if into is not None and elsewhere:
+    redirected = [p.name for p in parameters if p.kind == STREAM or (p.kind == WRITTEN)]
+    if into is not None and redirected:
         plain = [
             f"$type({p.name}) in $flags" if p.flag else f"{p.name} is None"
             for p in parameters
@@ -343,7 +352,7 @@ def fast_path(
     if hooks.autograd and dialect is TORCH and body.grads:
         lines.append(f"        if ({' or '.join(body.grads)}) and $recording():")
         lines.append(f"            return $recorded({arguments})")
-    handed = [*body.pointers, *(body.arrays if hooks.arrays else ())]
+    passed_on = [*body.pointers, *(body.arrays if hooks.arrays else ())]
     code, none = ("$code, ", "None, ") if hooks.told else ("", "")
     lines += [
         "        try:",
@@ -352,28 +361,32 @@ def fast_path(
         "            $code = $find($key)",
         "        except $UNKNOWN:  # no memory, no hash, no number",
         "            $key = $code = None",
-        "        if $type($code) is $careful:",
+        "        if $type($code) is $negation_checked:",
         f"            $code = $code.of({', '.join(body.arrays)})",
         "        if $code is not None:",
         *(f"            {line}" for line in hooks.hit),
-        f"            return {code}$code({', '.join(handed)})",
+        f"            return {code}$code({', '.join(passed_on)})",
         f"        return {none}$slow_path($key, {arguments})",
         f"    return {none}$slow_path(None, {arguments})",
     ]
     if any(p.stated for p in parameters):
         for slow in {"$into", "$slow_path", "$recorded", "$shown"} & namespace.keys():
             namespace[slow] = _stating(name, parameters, namespace, namespace[slow])
-    made = namespace["$call"] = _made(name, parameters, lines, f"<prepared {name}>", namespace)
+    made = namespace["$call"] = _compiled_function(
+        name, parameters, lines, f"<prepared {name}>", namespace
+    )
     return made
 
 
 def _stating(
     name: str, parameters: Sequence[Parameter], namespace: Mapping[str, Any], slow: Any
 ) -> Any:
-    """Returns ``slow``, extended to fill in arguments that callers should state but left out.
+    """Wraps ``slow``, a function to which the fast path hands calls over, to fill in omitted
+    arguments that callers should pass (:attr:`Parameter.stated`).
 
-    Such calls warn, and then take the fast path again with the assumed value. No code is cached for
-    them, so each one arrives here, and calls that state the argument pay nothing.
+    Such calls warn, and take the fast path (``$call`` of ``namespace``) again with the assumed
+    value. No code is cached for them, so each one arrives here, and calls that pass the argument
+    pay nothing.
     """
 
     def stating(*args: Any) -> Any:
@@ -386,18 +399,19 @@ def _stating(
     return None if slow is None else stating
 
 
-def _made(
+def _compiled_function(
     name: str,
     parameters: Sequence[Parameter],
     lines: Sequence[str],
     file: str,
     namespace: Mapping[str, Any],
 ) -> Code:
-    """Compiles the function ``$call`` in these lines, and names it ``name``, which may be any text.
+    """Compiles the function ``$call`` that these source lines define, and returns it under the name
+    ``name``, which may be any text. ``file``: its file name in tracebacks; ``namespace``: values of
+    its global names.
 
-    Users choose the names of parameters, so no other name in the lines may collide with one. Those
-    names, and the keys of the namespace, are written with a ``$``, which stands for a prefix that
-    no parameter begins with.
+    Users choose the names of parameters. All other names in the lines, and the keys of
+    ``namespace``, begin with ``$``, which becomes a prefix that no parameter begins with.
     """
     prefix = _prefix(parameters)
     scope = {n.replace("$", prefix): x for n, x in namespace.items()}
@@ -410,7 +424,7 @@ def _made(
 
 
 def _prefix(parameters: Sequence[Parameter]) -> str:
-    """Returns one more underscore than any parameter begins with."""
+    """Returns a prefix of underscores, one more than any parameter's name begins with."""
     names = (unicodedata.normalize("NFKC", p.name) for p in parameters)  # as Python reads them
     return "_" * (1 + max((len(n) - len(n.lstrip("_")) for n in names), default=0))
 
@@ -423,8 +437,12 @@ def writing_fast_path(
     current: Callable[[int], int],
     resolve: Callable[..., int],
 ) -> Callable[..., Any]:
-    """Returns the fast path of calls with PyTorch's tensors that are given memory to write to, or a
-    stream. Each call checks by pointers that written memory is not shared.
+    """Generates the fast path of calls with PyTorch's tensors and ``out`` or a stream. Each call
+    checks by addresses that written memory overlaps no other argument.
+
+    ``memo``: prepared code (:class:`Into`) by key; ``slow_path``: as in :func:`fast_path`;
+    ``current``: returns the current stream of a GPU; ``resolve``: returns the handle of a stream
+    that the caller passed, given that and the tensors.
     """
     body = _Body(parameters, TORCH, into=True)
     arguments = ", ".join(p.name for p in parameters)
@@ -439,9 +457,9 @@ def writing_fast_path(
             if other.kind == WRITTEN and j >= i:
                 continue
             a, b = at[p.name], at[other.name]
-            ways = [f"{a} + $reach[{i}] <= {b}", f"{b} + $reach[{j}] <= {a}", f"not {a}"]
-            ways += [f"{a} == {b}"] if other.name in p.over else []
-            apart.append(f"({' or '.join([*ways, f'not {b}'])})")
+            conditions = [f"{a} + $reach[{i}] <= {b}", f"{b} + $reach[{j}] <= {a}", f"not {a}"]
+            conditions += [f"{a} == {b}"] if other.name in p.over else []
+            apart.append(f"({' or '.join([*conditions, f'not {b}'])})")
     arrays = f"{', '.join(body.arrays)},"
     lines = [
         f"def $call({arguments}):",
@@ -464,14 +482,14 @@ def writing_fast_path(
         f"    return $slow_path($key, {arguments})",
     ]
     namespace: dict[str, Any] = {
-        **_SPOKEN_OF,
+        **_COMMON_NAMES,
         "$tensors": TORCH.types,
         "$find": memo.get,
         "$slow_path": slow_path,
         "$current": current,
         "$resolve": resolve,
     }
-    return _made(name, parameters, lines, f"<prepared {name}, into memory>", namespace)
+    return _compiled_function(name, parameters, lines, f"<prepared {name}, into memory>", namespace)
 
 
 class _Body:
@@ -488,14 +506,14 @@ class _Body:
         self.grads: list[str] = []
         self.arrays: list[str] = []
         low: list[str] = []
-        lies, key = dialect.lies, f"({dialect.lies})"
+        layout, key = dialect.layout, f"({dialect.layout})"
         for p in parameters:
             n = p.name
             pointer, whole = dialect.pointer.format(n), key.format(n)
             if p.kind == ARRAY:
                 self.checks.append(f"$type({n}) in $tensors")
                 self.lines.append(f"$p_{n} = {pointer}")
-                self.keys.append(lies.format(n))
+                self.keys.append(layout.format(n))
                 self.grads.append(f"{n}.requires_grad")
                 low.append(n)
             elif p.kind in (OPTIONAL, EITHER):
@@ -507,8 +525,8 @@ class _Body:
                     f"else: $p_{n} = {none}; $k_{n} = $numbers[$type({n})], {_NUMBER.format(n)}"
                 )
                 self.keys.append(f"$k_{n}")
-                asked = f"{n} is not None and $type({n}) in $tensors"
-                self.grads.append(f"({asked} and {n}.requires_grad)")
+                is_tensor = f"{n} is not None and $type({n}) in $tensors"
+                self.grads.append(f"({is_tensor} and {n}.requires_grad)")
                 low.append(n)
             elif p.kind == OPERAND:
                 self.lines.append(f"if $type({n}) in $tensors:")
@@ -554,21 +572,23 @@ class _Body:
         if operands:
             self.arrays = [f"({n} if $l_{n} else None)" for n in low]
         if low and not dialect.by_array:
-            mine = [f"$l_{n}" if operands else f"$p_{n}" for n in low]
-            self.lines.append(f"$low = ({' | '.join(mine)}) & 15")
+            addresses = [f"$l_{n}" if operands else f"$p_{n}" for n in low]
+            self.lines.append(f"$low = ({' | '.join(addresses)}) & 15")
             if len(low) > 1:
-                self.lines.append(f"$low = $low and ({', '.join(f'{m} & 15' for m in mine)})")
+                self.lines.append(f"$low = $low and ({', '.join(f'{m} & 15' for m in addresses)})")
             self.keys.append("$low")
         if operands:
             self.lines.append(f"if not ({' or '.join(f'$l_{n}' for n in low)}): raise $KeyError")
 
 
 _NUMBER = "{0} or $str({0})"
-"""Key expression of a number. Zeros become text, since 0.0 == -0.0 would share a key."""
+"""Key expression of a scalar. Zeros become text, since 0.0 == -0.0 would share a key."""
 
 
 def _option(p: Parameter) -> str:
-    """Returns the key expression of an option; types are in it, since 1 == 1.0 == True."""
+    """Returns the source expression of an option's part of the key, with ``{0}`` for its name. The
+    key includes types, since 1 == 1.0 == True.
+    """
     if p.option is not None and p.option.key:
         return p.option.key
     if isinstance(p.option, Flag):
@@ -578,7 +598,7 @@ def _option(p: Parameter) -> str:
 
 
 def exact(value: Any) -> Any:
-    """Returns a key that is equal only to that of a value with the same types and members."""
+    """Returns a key that two values share only if they have the same types and members."""
     if isinstance(value, _SEVERAL):
         plain = all([type(each) is int for each in value])
         return tuple(value) if plain else tuple([exact(each) for each in value])
@@ -594,14 +614,14 @@ def _recording() -> bool:
     return bool(sys.modules["torch"].is_grad_enabled())
 
 
-_SPOKEN_OF: Mapping[str, Any] = {
+_COMMON_NAMES: Mapping[str, Any] = {
     **{f"${x.__name__}": x for x in (type, any, all, str, tuple, list, KeyError)},
     "$numbers": _NUMBERS,
     "$UNKNOWN": (RuntimeError, TypeError, KeyError, ValueError),
     "$exact": exact,
     "$several": _SEVERAL,
     "$flags": _FLAGS,
-    "$careful": Careful,
+    "$negation_checked": NegationChecked,
     "$recording": _recording,
 }
-"""Values of the names that every fast path uses."""
+"""Values of the names that every generated fast path uses."""

@@ -66,9 +66,9 @@ class Profile:
         return table(heads, rows) + whole
 
     def trace(self, path: str | PathLike[str]) -> None:
-        """Writes the steps, one behind the other, as a trace file for Perfetto or Chrome.
+        """Writes the steps, one after the other, as a trace file for Perfetto or Chrome.
 
-        Raises DeviceError where nothing is measured.
+        Raises DeviceError on a device that measures no times.
         """
         events: list[dict[str, Any]] = [
             {"name": name, "ph": "M", "pid": 0, "tid": 0, "args": {"name": text}}
@@ -92,7 +92,7 @@ def _cells(step: Step) -> list[str]:
 
 
 def _ranged(name: str, work: Callable[[], None]) -> Callable[[], None]:
-    """Returns ``work`` inside an NVTX range, which Nsight shows; unchanged without package nvtx."""
+    """Wraps ``work`` in an NVTX range, which Nsight shows; unchanged without package nvtx."""
     try:
         import nvtx
     except ImportError:
@@ -109,7 +109,9 @@ def profiled(
     stream: int,
     rounds: int,
 ) -> Profile:
-    """Profiles each step of a program, and its ``replay`` as a whole."""
+    """Profiles each step of a program, and a replay of all, ``rounds`` times. ``steps`` and
+    ``replay``: functions that enqueue one step or all on a stream.
+    """
     names = *(line.what for line in listing.steps), f"a replay of {listing.name}"
     works = (partial(each, stream) for each in (*steps, replay))
     where, work = f"{device} {device.name}", list(map(_ranged, names, works))

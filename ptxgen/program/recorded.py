@@ -14,11 +14,11 @@ from ptxgen.tiles import TABLES
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A planned program without its problems.
+    """A planned program without its problems: arrays, launches and offsets.
 
-    Slots are the ``arguments``, the arrays from ``outside``, the ``results``, and the arena of
-    ``nbytes``. The memory of an array says whether it is ``written``. ``outputs``: the slot of each
-    array that is returned, which is a result or a written argument; None for no array.
+    Slots are the ``arguments``, the closed-over arrays (``outside``), the ``results``, and the
+    arena of ``nbytes``. The memory of an array says whether it is ``written``. ``outputs``: the
+    slot of each returned array, which is a result or a written argument; None for no array.
     ``contracts``: the versioned contracts that the results' bits follow.
     """
 
@@ -43,17 +43,17 @@ class Recorded:
 
 
 def recorded(plan: Plan, outside: int = 0) -> Recorded:
-    """Returns a plan as a :class:`Recorded`; its last ``outside`` inputs are no arguments.
+    """Converts a plan whose last ``outside`` inputs are closed-over arrays, the others arguments.
 
-    Raises TraceError, with the array, for a plan that returns views, or takes numbers; ShapeError
-    for an argument that is written and is not contiguous.
+    Raises TraceError, with the array, for a plan that returns views, or takes Python scalars;
+    ShapeError for an argument that is written and is not contiguous and 16-byte aligned.
     """
     program = plan.program
     count = len(program.inputs) - outside
     inputs, results = [list(map(_natural, of)) for of in (program.inputs, program.results)]
     for b in inputs[:count]:
-        if b.memory.written and not lies(b):
-            raise ShapeError(f"{program.name} writes {b}, which {apart(b)}")
+        if b.memory.written and not is_dense_aligned(b):
+            raise ShapeError(f"{program.name} writes {b}, which {layout_fault(b)}")
     for output in program.outputs:
         own = output is not None and (output.memory.role == RESULT or output.memory.written)
         if output is not None and not (own and output.whole):
@@ -71,13 +71,13 @@ def recorded(plan: Plan, outside: int = 0) -> Recorded:
     return Recorded(program.name, *arrays, outputs, plan.steps, plan.nbytes, contracts)
 
 
-def lies(x: Strided) -> bool:
+def is_dense_aligned(x: Strided) -> bool:
     """Whether a replay can use an array in place: it is contiguous, and aligned to 16 bytes."""
     return x.contiguous and x.address % ALIGN == 0
 
 
-def apart(x: Strided) -> str:
-    """Returns the part of an error that says why :func:`lies` is false."""
+def layout_fault(x: Strided) -> str:
+    """Returns the part of an error that says why :func:`is_dense_aligned` is false."""
     return (
         f"has strides {list(x.strides)} and lies {x.address % ALIGN} bytes behind a multiple of "
         f"{ALIGN}; takes one that lies row by row, from a multiple of {ALIGN} on"

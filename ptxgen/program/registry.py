@@ -7,4 +7,4 @@ from typing import Any
 from ptxgen.lazy import LazyDict
 
 OPERATIONS: LazyDict[str, Any] = LazyDict()
-"""Every operation (:class:`ptxgen.program.operation.Op`)."""
+"""Every operation (:class:`ptxgen.program.operation.Op`) by name."""

@@ -1,4 +1,4 @@
-"""Replays: planned launches over memory of their own, as one CUDA graph.
+"""Replays: planned launches as one CUDA graph, in memory of their own.
 
 A call copies its arrays to the memory that the graph reads, replays the graph, and copies the
 results. An argument that is written is read and written in the caller's memory, so there is a graph
@@ -23,21 +23,21 @@ from ptxgen.program.invoke import refuse_gradients
 from ptxgen.program.listing import Listing
 from ptxgen.program.place import elements
 from ptxgen.program.profiled import Profile, profiled
-from ptxgen.program.recorded import Recorded, apart, lies
+from ptxgen.program.recorded import Recorded, is_dense_aligned, layout_fault
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program
 from ptxgen.program.streams import STREAMS, enqueue, scheduled
 from ptxgen.runtime import Call, Device, DeviceArray
 from ptxgen.runtime.arrays import ArrayView, download, empty, host_bits, host_empty, view
 
-Made = tuple[ArrayView, Any]
+OwnedArray = tuple[ArrayView, Any]
 """A view of an array on the device, and the array object in the caller's framework."""
-PLACES_MAX = 16
-"""Most graphs that are kept, one for each combination of addresses of written arguments."""
+GRAPHS_MAX = 16
+"""Most CUDA graphs of a program, one for each combination of addresses of written arguments."""
 
 
 class Run(NamedTuple):
-    """Functions of a stream that replay one step each (``steps``), or the whole graph (``all``)."""
+    """Functions that enqueue one step each (``steps``) or the whole graph (``all``) on a stream."""
 
     steps: Sequence[Callable[[int], None]]
     all: Callable[[int], None]
@@ -46,13 +46,12 @@ class Run(NamedTuple):
 class Replayed:
     """A program that is replayed as a CUDA graph.
 
-    ``program``: the program or its listing; ``nbytes``: bytes of the one allocation that its
-    temporaries and scratch memory share. ``arguments``: the arrays that the graph reads (None for
-    one that is written, which is the caller's); ``results``: the arrays that it writes (None for an
-    output that is no array, or is an argument). ``streams``: number of streams of the graph.
+    ``program``: the program or its listing; ``nbytes``: bytes of the one allocation for temporaries
+    and scratch memory. ``arguments``: the arrays that the graph reads (None for one that is
+    written, which is the caller's); ``results``: the arrays that it writes (None for an output that
+    is no array, or is an argument). ``streams``: number of streams of the graph.
 
-    Calls share this memory, so they run one after the other. A call on another stream than the last
-    call's waits for the last call.
+    Calls share this memory, so they run one after the other, on any stream.
     """
 
     program: Program | Listing
@@ -62,7 +61,7 @@ class Replayed:
         of: Recorded,
         device: Device,
         stream: int,
-        arrays: Sequence[Made],
+        arrays: Sequence[OwnedArray],
         outside: Sequence[int],
         arena: tuple[int, Any] | None,
         streams: int,
@@ -76,7 +75,9 @@ class Replayed:
         rest = list(made)
         self._found, found = [seen for seen, _ in rest], [array for _, array in rest]
         self._first = len(given) + len(of.outside)
-        self.results = tuple(found[i - self._first] if self._made(i) else None for i in of.outputs)
+        self.results = tuple(
+            found[i - self._first] if self._is_result(i) else None for i in of.outputs
+        )
         self.nbytes, self._keep = of.nbytes, arena
         where = [0 if v is None else v.ptr for v in self._own]
         where += [*outside, *(v.ptr for v in self._found)]
@@ -91,24 +92,24 @@ class Replayed:
         beside = f", {self.streams} streams" if self.streams > 1 else ""
         return f"<captured {self._of.name}: {steps} steps, {self.nbytes} bytes{beside}>"
 
-    def _made(self, output: int | None) -> TypeGuard[int]:
-        """Whether an output slot is that of a result, not of an argument or None."""
+    def _is_result(self, output: int | None) -> TypeGuard[int]:
+        """Whether an output slot is a result, not an argument or None."""
         return output is not None and output >= self._first
 
-    def _run(self, places: tuple[int, ...]) -> Run:
-        """Returns the graph for these addresses of the written arguments, recorded at first use."""
-        found = self._runs.get(places)
+    def _run(self, addresses: tuple[int, ...]) -> Run:
+        """Returns the graph for written arguments at ``addresses``, recorded at first use."""
+        found = self._runs.get(addresses)
         if found is None:
             where = list(self._where)
-            for slot, place in zip(self._of.written, places, strict=True):
-                where[slot] = place
+            for slot, address in zip(self._of.written, addresses, strict=True):
+                where[slot] = address
             steps = [partial(fire, step, where) for step in self._of.steps]
             schedule = scheduled(self._of.steps, where, self._most)
             self.streams = max(self.streams, schedule.streams)
             work = partial(enqueue, schedule, steps, self._device)
-            if len(self._runs) >= PLACES_MAX:
+            if len(self._runs) >= GRAPHS_MAX:
                 del self._runs[next(iter(self._runs))]
-            found = self._runs[places] = Run(steps, self._device.recorded(work, self.streams))
+            found = self._runs[addresses] = Run(steps, self._device.recorded(work, self.streams))
         return found
 
     # -- calls --------------------------------------------------------------------------------
@@ -148,15 +149,15 @@ class Replayed:
             if call.stream != self._stream:
                 call.device.order(call.stream, self._stream)
             if call.host:
-                return self._of_host(call, given)
+                return self._run_on_host_arrays(call, given)
             call.stage()
             seen = list(call.views.values())
             for x, each, own, to in zip(given, seen, self._own, self.arguments, strict=True):
                 if own is not None:
-                    _brought(call, x, each, own, to)
+                    _copy_argument(call, x, each, own, to)
             self._fire(call.stream, [seen[i] for i in self._of.written])
             call.hold()
-            made = [None if a is None else self._handed(call, a) for a in self.results]
+            made = [None if a is None else self._result_copy(call, a) for a in self.results]
             found = self._with_own(made, given)
         return found[0] if self._single else tuple(found)
 
@@ -165,9 +166,9 @@ class Replayed:
         return len(self._of.outputs) == 1
 
     def _with_own(self, made: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        """Returns the outputs: results in ``made``, and arguments that are returned."""
+        """Returns the outputs: results from ``made``, and the written arguments among ``given``."""
         pairs = zip(self._of.outputs, made, strict=True)
-        return [x if i is None or self._made(i) else given[i] for i, x in pairs]
+        return [x if i is None or self._is_result(i) else given[i] for i, x in pairs]
 
     def _check(self, call: Call) -> None:
         for (name, seen), own in zip(call.views.items(), self._of.arguments, strict=True):
@@ -177,7 +178,7 @@ class Replayed:
                 raise DtypeError(f"{name} has dtype {seen.dtype}; takes {own.dtype}")
             if not (call.host or seen.contiguous or seen.dtype in NAMES):
                 raise ShapeError(f"{name} has strides {list(seen.strides)}; pass a contiguous copy")
-        self._check_place(call)
+        self._check_device(call)
         views = list(call.views.items())
         for name, seen in (views[i] for i in self._of.written):
             if call.host and self._device.kind == "cuda":
@@ -186,20 +187,20 @@ class Replayed:
                 )
             if seen.readonly or seen.framework == "jax":
                 raise ShapeError(f"{name} is written, and read-only; pass a writable array")
-            if not lies(replace(seen, ptr=0) if call.host else seen):
-                raise ShapeError(f"{name} is written, and {apart(seen)}")
+            if not is_dense_aligned(replace(seen, ptr=0) if call.host else seen):
+                raise ShapeError(f"{name} is written, and {layout_fault(seen)}")
             for other, each in views:
                 if other != name and seen.overlaps(each):
                     raise ShapeError(f"{name} is written, and shares memory with {other}")
 
-    def _check_place(self, call: Call) -> None:
+    def _check_device(self, call: Call) -> None:
         if call.device is not self._device:
             raise DeviceError(
                 f"argument 0, in {call.lead.where}, is computed with on {call.device}; "
                 f"{self._of.name} is on {self._device}"
             )
 
-    def _handed(self, call: Call, array: Any) -> Any:
+    def _result_copy(self, call: Call, array: Any) -> Any:
         """Returns a copy of a result in a new array of the caller's framework."""
         seen = view(array, "result", call.stream)
         made, give = empty(call.lead, seen.shape, seen.dtype, call.device, call.stream)
@@ -207,13 +208,13 @@ class Replayed:
             call.device.copy(made.ptr, seen.ptr, seen.nbytes, call.stream)
         return give()
 
-    def _of_host(self, call: Call, given: Sequence[Any]) -> Any:
+    def _run_on_host_arrays(self, call: Call, given: Sequence[Any]) -> Any:
         import numpy
 
         device, keep, views = call.device, [], list(call.views.values())
         written = [views[i] for i in self._of.written]
         self._ours = ours = [call.upload(seen) for seen in written]  # for profiles, too
-        for seen, own in self._host(call):
+        for seen, own in self._host_copies(call):
             packed = numpy.ascontiguousarray(host_bits(seen))
             keep.append(packed)
             if own.nbytes:
@@ -221,19 +222,21 @@ class Replayed:
         self._fire(call.stream, ours)
         device.synchronize(call.stream)
         del keep
-        for source, target in (*zip(ours, written, strict=True), *self._renewed()):
+        for source, target in (*zip(ours, written, strict=True), *self._host_updates()):
             call.download(source, target)
-        made = [self._downloaded(call, i) if self._made(i) else None for i in self._of.outputs]
+        made = [self._downloaded(call, i) if self._is_result(i) else None for i in self._of.outputs]
         found = self._with_own(made, given)
         return found[0] if self._single else tuple(found)
 
-    def _host(self, call: Call) -> Iterator[tuple[ArrayView, ArrayView]]:
+    def _host_copies(self, call: Call) -> Iterator[tuple[ArrayView, ArrayView]]:
         """Yields pairs of an array in host memory and the device copy that the graph reads."""
         pairs = zip(call.views.values(), self._own, strict=True)
         yield from ((seen, own) for seen, own in pairs if own is not None)
 
-    def _renewed(self) -> Iterator[tuple[ArrayView, ArrayView]]:
-        """Yields pairs of a device copy that the graph writes and its host array from outside."""
+    def _host_updates(self) -> Iterator[tuple[ArrayView, ArrayView]]:
+        """Yields pairs of a device copy that the graph writes and the closed-over host array that
+        is updated from it; none here, as only :class:`Captured` has such arrays.
+        """
         return iter(())
 
     def _downloaded(self, call: Call, number: int) -> Any:
@@ -259,8 +262,8 @@ class Replayed:
     # -- ahead of time ------------------------------------------------------------------------
     def save(self, path: str | PathLike[str], *, arrays: bool = True) -> None:
         """Writes a file from which :func:`ptxgen.load` makes the same callable, also on another
-        machine: the launches, the compiled kernels, and all offsets. ``arrays``: whether arrays
-        from outside, such as weights, are in the file; if not, they are passed to ``load``.
+        machine: the launches, the compiled kernels, and all offsets. ``arrays``: whether
+        closed-over arrays, such as weights, are in the file; if not, they are passed to ``load``.
         Constants of the program are always in the file.
 
         An older file is replaced atomically; a path of anything but a regular file is refused.
@@ -275,8 +278,8 @@ class Replayed:
         return of if isinstance(of, Listing) else of.listing(self._device)
 
     def _contents(self, all: bool) -> Iterator[Any]:
-        """Yields the bits of each array from outside, as contiguous NumPy arrays. Unless ``all``,
-        arrays that are no constants yield None.
+        """Yields the bits of each closed-over array, as contiguous NumPy arrays. Unless ``all``,
+        yields None for arrays that are no constants.
         """
         for buffer, address in zip(self._of.outside, self._outer, strict=True):
             asked = all or buffer.memory.constant
@@ -290,10 +293,10 @@ class Replayed:
 
 class Owned(Replayed):
     """A program replayed over memory that ptxgen allocates. It takes arrays of any framework, also
-    in host memory, and returns arrays of that framework. ``arguments`` and ``results`` have
-    ``__dlpack__``.
+    in host memory, and returns arrays of that framework. ``arguments`` and ``results`` support
+    DLPack.
 
-    ``outside``: the device address of each array from outside, and the object that keeps it alive.
+    ``outside``: the device address of each closed-over array, and the object that keeps it alive.
     """
 
     def __init__(
@@ -309,8 +312,8 @@ class Owned(Replayed):
         if not of.arguments:
             raise TraceError(f"{of.name} has no inputs; takes a program that has")
         for b in of.arguments:
-            if not lies(b):
-                raise ShapeError(f"{of.name} reads {b}, which {apart(b)}")
+            if not is_dense_aligned(b):
+                raise ShapeError(f"{of.name} reads {b}, which {layout_fault(b)}")
         made = [DeviceArray(device, b.shape, b.dtype, stream) for b in of.kept]
         self._placed = placed = tuple(outside)
         arena = DeviceArray(device, (of.nbytes,), "uint8", stream) if of.nbytes else None
@@ -325,8 +328,10 @@ class Owned(Replayed):
         )
 
 
-def _brought(call: Call, x: Any, seen: ArrayView, own: ArrayView, to: Any) -> None:
-    """Copies an argument to the memory that the graph reads, unless it is that memory."""
+def _copy_argument(call: Call, x: Any, seen: ArrayView, own: ArrayView, to: Any) -> None:
+    """Copies argument ``x``, whose view is ``seen``, to the memory that the graph reads, unless it
+    is that memory. ``own``, ``to``: view and array of that memory.
+    """
     if seen.ptr == own.ptr or not seen.size:
         return
     if seen.contiguous:

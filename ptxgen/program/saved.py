@@ -8,7 +8,7 @@ A file is a zip archive that any tool opens. Nothing in it is pickled:
 ``kernels/NAME``
     The image of a kernel, as the device loads it: a cubin, or PTX for the CPU device.
 ``arrays/NAME``
-    The elements of an array from outside, row by row.
+    The elements of a closed-over array, row by row.
 
 The archive's comment has the format and the digest of ``program.json``. The description and all
 images are checked before anything is allocated, an array is checked as it is read, and kernels are
@@ -48,12 +48,12 @@ FORMAT = 3
 """Version of the file format; any change of its contents takes a new number."""
 PROGRAM = schema.TOP
 PROGRAM_MAX = 1 << 26
-"""Largest description, bytes."""
+"""Largest ``program.json`` in a file, bytes."""
 UNPACKED_MAX = 1 << 28
-"""Most bytes of the description and of all images, unpacked."""
+"""Most bytes of ``program.json`` and all kernel images in a file, unpacked."""
 _MAGIC = "ptxgen program"
 _WHEN = (1980, 1, 1, 0, 0, 0)
-"""Time stamp of all parts, fixed so that equal programs give equal files."""
+"""Time stamp of all archive members, fixed so that equal programs give equal files."""
 
 
 # -- writing ----------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def write(
 ) -> None:
     """Writes a program to a file, which replaces an older one atomically.
 
-    ``arrays``: the bits of each array from outside, or None to leave it out; it is consumed one
+    ``arrays``: the bits of each closed-over array, or None to leave it out; it is consumed one
     array at a time. Raises SavedError if the file cannot be written.
     """
     target = _target(path)
@@ -83,13 +83,13 @@ def write(
     try:
         with zipfile.ZipFile(made, "x") as archive:
             parts = {
-                f"kernels/{i}": _added(archive, f"kernels/{i}", function.image)
+                f"kernels/{i}": _write_part(archive, f"kernels/{i}", function.image)
                 for function, i in kernels.items()
             }
             for b, bits in zip(of.outside, arrays, strict=True):
                 if bits is not None:
                     name = _part(b)
-                    parts[name] = _added(archive, name, bits.reshape(-1).view("u1").data)
+                    parts[name] = _write_part(archive, name, bits.reshape(-1).view("u1").data)
             text = schema.CONTENTS.plain(
                 {"arch": device.arch, "image": device.image_kind},
                 of.contracts,
@@ -106,7 +106,7 @@ def write(
             )
             schema.contents(text, device.max_shared)
             program = json.dumps(text, separators=(",", ":")).encode()
-            archive.comment = f"{_MAGIC} {FORMAT} {_added(archive, PROGRAM, program)}".encode()
+            archive.comment = f"{_MAGIC} {FORMAT} {_write_part(archive, PROGRAM, program)}".encode()
         os.replace(made, target)
     except Wrong as error:
         raise SavedError(f"{path} would not be taken by load: {error}") from None
@@ -127,7 +127,7 @@ def _path(path: Any) -> Path:
 
 
 def _target(path: Any) -> Path:
-    """Returns the path of a file to write or replace. Raises SavedError for a directory."""
+    """Returns the path of a file to write. Raises SavedError if it is no regular file."""
     target = _path(path)
     if not target.name:
         raise SavedError(f"path is {path!r}, which names no file; takes that of a file")
@@ -140,8 +140,8 @@ def _target(path: Any) -> Path:
     return target
 
 
-def _added(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> str:
-    """Writes a part of the archive, and returns its SHA-256."""
+def _write_part(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> str:
+    """Writes a member of the archive, and returns its SHA-256."""
     info = zipfile.ZipInfo(name, _WHEN)
     plain = name.startswith("arrays/")
     info.compress_type = zipfile.ZIP_STORED if plain else zipfile.ZIP_DEFLATED
@@ -150,14 +150,14 @@ def _added(archive: zipfile.ZipFile, name: str, data: bytes | memoryview) -> str
 
 
 def _part(b: Buffer) -> str:
-    """Returns the name of the part that has the elements of an array."""
+    """Returns the name of the archive member that has an array's elements."""
     return f"arrays/{b.memory.name}"
 
 
 def _buffer(b: Buffer) -> dict[str, Any]:
     of = b.memory
-    lies = b.shape, b.strides, b.dtype
-    return schema.LAID.plain(of.name, *lies, of.low, of.written, of.constant)
+    layout = b.shape, b.strides, b.dtype
+    return schema.ARRAY.plain(of.name, *layout, of.low, of.written, of.constant)
 
 
 def _prepared(of: Prepared, kernel: int) -> dict[str, Any]:
@@ -175,8 +175,8 @@ def _box(of: TensorBox) -> dict[str, Any]:
 # -- reading ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Saved:
-    """An open file whose description and images have been checked. ``there``: names of the arrays
-    from outside that the file contains.
+    """An open saved program whose description and images have been checked. ``there``: names of the
+    closed-over arrays that the file contains.
     """
 
     path: str | os.PathLike[str]
@@ -186,7 +186,7 @@ class Saved:
     _images: dict[str, bytes]
 
     def arrays(self, but: Collection[str] = ()) -> Iterator[Any]:
-        """Yields the bits of the arrays from outside, except those named in ``but``, as NumPy
+        """Yields the bits of the closed-over arrays, except those named in ``but``, as NumPy
         arrays, read one at a time. Raises SavedError for an array whose digest differs.
         """
         import numpy
@@ -235,8 +235,8 @@ class Saved:
 
 @contextmanager
 def opened(path: str | os.PathLike[str], device: Device) -> Iterator[Saved]:
-    """Opens a file for a device, and checks everything but its arrays. Raises SavedError with the
-    fault.
+    """Opens a saved program for a device, and checks everything but its arrays. Raises SavedError
+    with the fault.
     """
     with ExitStack() as stack:
         with _damaged(path):
@@ -280,9 +280,9 @@ _DAMAGED = (
 """Exceptions that reading a damaged archive raises."""
 
 
-def _sizes(path: Any, archive: zipfile.ZipFile, room: int) -> dict[str, int]:
+def _sizes(path: Any, archive: zipfile.ZipFile, file_bytes: int) -> dict[str, int]:
     """Returns the unpacked bytes of each part. Raises SavedError for parts that are too large,
-    overlap, or are packed in another way; ``room``: bytes of the file.
+    overlap, or use another compression; ``file_bytes``: size of the file.
     """
     parts = archive.infolist()
     sizes = {part.filename: part.file_size for part in parts}
@@ -290,7 +290,7 @@ def _sizes(path: Any, archive: zipfile.ZipFile, room: int) -> dict[str, int]:
     unpacked = sum(part.file_size for part, as_is in zip(parts, plain, strict=True) if not as_is)
     for holds, says in [
         (len(sizes) == len(parts), "has two parts of one name"),
-        (sum(part.compress_size for part in parts) <= room, "has parts that overlap"),
+        (sum(part.compress_size for part in parts) <= file_bytes, "has parts that overlap"),
         (sizes.get(PROGRAM, 0) <= PROGRAM_MAX, f"has more than {PROGRAM_MAX} bytes of {PROGRAM}"),
         (unpacked <= UNPACKED_MAX, f"unpacks to {unpacked} bytes of kernels, over {UNPACKED_MAX}"),
         (
@@ -309,7 +309,7 @@ def _sizes(path: Any, archive: zipfile.ZipFile, room: int) -> dict[str, int]:
 
 
 def _signed(path: Any, comment: str, program: bytes) -> bytes:
-    """Returns the description if the archive's comment has its digest. Raises SavedError if not."""
+    """Returns ``program`` if the archive's comment has its digest. Raises SavedError if not."""
     magic, _, digest = comment.rpartition(" ")
     found, _, number = magic.rpartition(" ")
     if found != _MAGIC:
@@ -322,7 +322,7 @@ def _signed(path: Any, comment: str, program: bytes) -> bytes:
 
 
 def _decoded(program: bytes) -> Any:
-    """Parses JSON; refuses duplicate keys and numbers that are not finite."""
+    """Parses JSON; refuses duplicate keys, infinities and NaN."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -340,7 +340,7 @@ def _decoded(program: bytes) -> Any:
 
 
 def _check_target(path: Any, of: Contents, device: Device) -> None:
-    """Refuses programs for another architecture, image kind, or version of a contract."""
+    """Raises SavedError for a program of another architecture, image kind, or contract version."""
     if of.target != (device.arch, device.image_kind):
         was = f"{of.target.image} for {of.target.arch}"
         takes = f"{device.image_kind} for {device.arch}"
@@ -354,7 +354,10 @@ def _check_target(path: Any, of: Contents, device: Device) -> None:
 
 
 def _check_parts(path: Any, of: Contents, sizes: dict[str, int], images: dict[str, bytes]) -> None:
-    """Refuses parts that are missing, not named in the description, or altered."""
+    """Raises SavedError for parts that are missing, altered, of another size, or not named in the
+    description ``of``, and for cubins that are cut. ``sizes``, ``images``: bytes of all parts, and
+    contents of the kernels, by name.
+    """
     for name in sorted({*of.parts, *sizes} - {PROGRAM}):
         if name not in of.parts or name not in sizes:
             raise SavedError(f"{path} was altered: {name} is not what was saved")
@@ -381,8 +384,8 @@ _NOBITS = 8
 
 
 def is_whole_elf(image: bytes) -> bool:
-    """Whether an image is 64-bit ELF whose sections all lie within it. The driver takes its address
-    without a length, and reads as far as the ELF headers say.
+    """Whether an image is 64-bit ELF whose headers and sections end within it. The driver takes its
+    address without a length, and reads as far as the ELF headers say.
     """
     if len(image) < _ELF.size or _ELF.unpack_from(image) != (b"\x7fELF", 2):
         return False

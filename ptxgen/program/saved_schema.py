@@ -21,34 +21,35 @@ from ptxgen.program.buffer import ALIGN, INPUT, RESULT, TEMPORARY, Buffer, Memor
 from ptxgen.program.depends import Touch
 from ptxgen.program.execute import Place
 from ptxgen.program.line import Line, Shown
-from ptxgen.program.recorded import apart, lies
+from ptxgen.program.recorded import is_dense_aligned, layout_fault
 from ptxgen.runtime.launch import Dim3, Parameters, TensorBox
 from ptxgen.runtime.strided import Ints, extent
 from ptxgen.spec.abi import BOX_RANK_MAX, PARAMETERS_MAX
 from ptxgen.spec.base import BLOCK_LIMIT, GRID_LIMIT, THREADS_MAX
 
 BYTES_MAX = 1 << 47
-"""Largest size, stride or offset, bytes or elements: half of the addresses of 48 bits."""
+"""Largest size, stride or offset, bytes or elements: half of a 48-bit address space."""
 RANK_MAX = 32
 """Most dimensions of an array (NumPy 1.26)."""
 TEXT_MAX = 10_000
 """Longest text, characters."""
 
 Parse = Callable[[Any, str], Any]
-"""Returns the value of a piece of JSON, given the piece and its place."""
+"""A parser: takes JSON data and its place in the file; returns the value, or raises
+:class:`Wrong`."""
 
 
 class Wrong(Exception):  # noqa: N818 - raised and caught where a file is read or written
-    """A fault of a description; the text says its place, the value, and what is accepted."""
+    """A fault of ``program.json``; the text says its place, the value, and the accepted values."""
 
 
 def wrong(at: str, got: str, takes: str) -> Wrong:
-    """Returns the exception for value ``got`` at place ``at``."""
+    """Returns the exception for value ``got`` at place ``at``; ``takes``: the accepted values."""
     return Wrong(f"{at} is {got}; takes {takes}")
 
 
 def _shown(value: Any) -> str:
-    """Returns a value as text for an error: shortened; only the kind for lists and objects."""
+    """Formats a value for an error: shortened; only the kind of lists and objects."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list | tuple):
@@ -59,7 +60,7 @@ def _shown(value: Any) -> str:
 
 # -- values -----------------------------------------------------------------------------------
 def whole(least: int, most: int) -> Parse:
-    """Parses an integer within bounds."""
+    """Returns a parser of integers from ``least`` to ``most``."""
 
     def parse(value: Any, at: str) -> int:
         if type(value) is not int or not least <= value <= most:
@@ -70,7 +71,7 @@ def whole(least: int, most: int) -> Parse:
 
 
 def one_of(*words: Any) -> Parse:
-    """Parses one of a few words."""
+    """Returns a parser of strings that accepts these ``words`` alone."""
 
     def parse(value: Any, at: str) -> Any:
         if type(value) is not str or value not in words:
@@ -81,7 +82,9 @@ def one_of(*words: Any) -> Parse:
 
 
 def matching(pattern: str, takes: str) -> Parse:
-    """Parses a text of a form."""
+    """Returns a parser of strings that match ``pattern``, a regular expression; ``takes`` describes
+    them in errors.
+    """
     form = re.compile(pattern)
 
     def parse(value: Any, at: str) -> str:
@@ -93,14 +96,14 @@ def matching(pattern: str, takes: str) -> Parse:
 
 
 def text(value: Any, at: str) -> str:
-    """Parses a text that can be printed: in one line, without control characters."""
+    """Parses a printable string: one line, without control characters."""
     if type(value) is not str or len(value) > TEXT_MAX or not value.isprintable():
         raise wrong(at, _shown(value), f"a printable text of at most {TEXT_MAX} characters")
     return value
 
 
 def flag(value: Any, at: str) -> bool:
-    """Parses true or false."""
+    """Parses a JSON boolean: true or false."""
     if type(value) is not bool:
         raise wrong(at, _shown(value), "true or false")
     return value
@@ -114,7 +117,7 @@ def microseconds(value: Any, at: str) -> float:
 
 
 def packed(value: Any, at: str) -> bytes:
-    """Parses a parameter list, in hexadecimal digits."""
+    """Parses a kernel's packed parameter list, written as hexadecimal digits; returns its bytes."""
     parse = matching(r"(?:[0-9a-f]{2})*", f"hexadecimal digits of at most {PARAMETERS_MAX} bytes")
     found = bytes.fromhex(parse(value, at))
     if len(found) > PARAMETERS_MAX:
@@ -123,12 +126,12 @@ def packed(value: Any, at: str) -> bytes:
 
 
 def optional(parse: Parse) -> Parse:
-    """Parses a value, or null."""
+    """Returns a parser of null, or of a value that ``parse`` takes."""
     return lambda value, at: None if value is None else parse(value, at)
 
 
 def several(parse: Parse, least: int = 0, most: int | None = None) -> Parse:
-    """Parses a list of values of one kind."""
+    """Returns a parser of lists of ``least`` to ``most`` values that ``parse`` takes."""
     count = f"{least} or more" if most is None else f"{least} to {most}" if most > least else least
 
     def parse_all(value: Any, at: str) -> tuple[Any, ...]:
@@ -142,7 +145,9 @@ def several(parse: Parse, least: int = 0, most: int | None = None) -> Parse:
 
 
 def row(make: Callable[..., Any], *parses: Parse) -> Parse:
-    """Parses a list with a parser for each position, and calls ``make`` with the values."""
+    """Returns a parser of lists of fixed length, with one of ``parses`` for each position. The
+    parser returns ``make(*values)``.
+    """
 
     def parse(value: Any, at: str) -> Any:
         if not isinstance(value, list | tuple) or len(value) != len(parses):
@@ -154,7 +159,9 @@ def row(make: Callable[..., Any], *parses: Parse) -> Parse:
 
 
 def named(parse_name: Callable[[str], bool], takes: str, parse: Parse) -> Parse:
-    """Parses an object whose keys have a form, and whose values are all of one kind."""
+    """Returns a parser of JSON objects with any number of keys. ``parse_name``: whether a key is
+    valid; ``takes`` describes valid keys in errors; ``parse``: parser of each value.
+    """
 
     def parse_all(value: Any, at: str) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -168,17 +175,17 @@ def named(parse_name: Callable[[str], bool], takes: str, parse: Parse) -> Parse:
 
 
 class Record:
-    """An object of known keys, each with the parser of its value."""
+    """A JSON object with fixed keys, and the parser of each key's value."""
 
     def __init__(self, make: Callable[..., Any], fields: Mapping[str, Parse]) -> None:
         self._make, self._fields = make, fields
 
     def plain(self, *values: Any) -> dict[str, Any]:
-        """Returns the JSON object of these values, given in the order of the keys."""
+        """Returns the record's JSON object with these values, in the order of the keys."""
         return dict(zip(self._fields, values, strict=True))
 
     def parse(self, value: Any, at: str) -> Any:
-        """Calls ``make`` with the values, in the order of the keys."""
+        """Parses a JSON object; calls ``make`` with its values, in the order of the keys."""
         if not isinstance(value, dict):
             raise wrong(at, _shown(value), "an object")
         takes = f"the keys {', '.join(self._fields)}"
@@ -196,22 +203,22 @@ TOP = "program.json"
 
 
 class Target(NamedTuple):
-    """The architecture of the kernels, and the kind of their images: cubin or ptx."""
+    """The architecture of the kernels, and the kind of their images: "cubin" or "ptx"."""
 
     arch: str
     image: str
 
 
-class Made(NamedTuple):
-    """The GPU that launches were chosen for, its SMs, and the compiler of the kernels."""
+class Origin(NamedTuple):
+    """The GPU that launches were chosen for, its number of SMs, and the version of NVRTC."""
 
     gpu: str
     sms: int
     nvrtc: str
 
 
-class Laid(NamedTuple):
-    """An array of the caller, or a result (:class:`ptxgen.program.buffer.Memory`)."""
+class ArrayRecord(NamedTuple):
+    """Layout of an array of the caller, or of a result (:class:`ptxgen.program.buffer.Memory`)."""
 
     name: str
     shape: Ints
@@ -222,7 +229,7 @@ class Laid(NamedTuple):
     constant: bool
 
     def buffer(self, role: str) -> Buffer:
-        """Returns a buffer that spans a new memory of this array."""
+        """Returns a buffer that spans a new memory with this layout; ``role``: INPUT or RESULT."""
         memory = Memory(self.name, role, 0, self.low, self.written, None, self.constant)
         memory.natural = Buffer(memory, self.shape, self.strides, self.dtype)
         memory.nbytes = memory.natural.nbytes
@@ -237,7 +244,9 @@ class Kernel(NamedTuple):
 
 
 class Launched(NamedTuple):
-    """A launch (:class:`ptxgen.runtime.launch.Prepared`). ``kernel``: index in ``kernels``."""
+    """A kernel launch of a saved program: the fields of :class:`ptxgen.runtime.launch.Prepared`,
+    with the function as ``kernel``, an index into ``Contents.kernels``.
+    """
 
     kernel: int
     grid: Dim3
@@ -249,7 +258,7 @@ class Launched(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step: indices of its launches, sources of their pointers, and the bytes they touch."""
+    """A step: indices of its launches, sources of their pointers, and touched byte ranges."""
 
     launches: Ints
     sources: tuple[Place | int, ...]
@@ -258,7 +267,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Contents:
-    """A whole description (:class:`ptxgen.program.recorded.Recorded`).
+    """Parsed ``program.json`` (:class:`ptxgen.program.recorded.Recorded`).
 
     ``target``: the architecture and kind of image. ``parts``: the SHA-256 of each other part of the
     file, by name.
@@ -266,7 +275,7 @@ class Contents:
 
     target: Target
     contracts: tuple[str, ...]
-    made: Made
+    made: Origin
     name: str
     arguments: tuple[Buffer, ...]
     outside: tuple[Buffer, ...]
@@ -281,18 +290,18 @@ class Contents:
 
 
 def _buffer(role: str) -> Parse:
-    return lambda value, at: _checked_buffer(LAID.parse(value, at), role, at)
+    return lambda value, at: _checked_buffer(ARRAY.parse(value, at), role, at)
 
 
-def _checked_buffer(found: Laid, role: str, at: str) -> Buffer:
+def _checked_buffer(found: ArrayRecord, role: str, at: str) -> Buffer:
     if len(found.strides) != len(found.shape):
         takes = f"one for each of {len(found.shape)} dimensions"
         raise wrong(f"{at}.strides", f"a list of {len(found.strides)}", takes)
     b = found.buffer(role)
-    low, high = _room(b)
+    low, high = _offset_range(b)
     if max(high, -low, b.nbytes, prod(max(n, 1) for n in b.shape)) > BYTES_MAX:
         raise wrong(at, f"an array of shape {_shown(b.shape)}", f"at most {BYTES_MAX} bytes")
-    if role == RESULT and (found.written or found.constant or found.low or not lies(b)):
+    if role == RESULT and (found.written or found.constant or found.low or not is_dense_aligned(b)):
         raise wrong(at, "an array that is the caller's, or not row by row", "a result")
     return b
 
@@ -307,8 +316,8 @@ DIGEST = matching(r"[0-9a-f]{64}", "a SHA-256 of 64 hexadecimal digits")
 CONTRACT = matching(r"[A-Za-z0-9_.-]+/[0-9]{1,9}", "a contract as name/version")
 PART = re.compile(r"kernels/(0|[1-9][0-9]{0,8})|arrays/.+")
 
-LAID = Record(
-    Laid,
+ARRAY = Record(
+    ArrayRecord,
     {
         "name": text,
         "shape": SHAPE,
@@ -366,7 +375,7 @@ LAUNCH = Record(
 
 
 def _source(value: Any, at: str) -> Place | int:
-    """Parses a slot and an offset, or the 8 bytes of a number."""
+    """Parses the source of a pointer: a slot and an offset, or a constant of 8 bytes."""
     if isinstance(value, list | tuple):
         found: Place = row(Place, COUNT, OFFSET)(value, at)
         return found
@@ -387,7 +396,7 @@ CONTENTS = Record(
     {
         "for": Record(Target, {"arch": text, "image": text}).parse,
         "contracts": several(CONTRACT),
-        "made": Record(Made, {"gpu": text, "sms": COUNT, "nvrtc": text}).parse,
+        "made": Record(Origin, {"gpu": text, "sms": COUNT, "nvrtc": text}).parse,
         "name": text,
         "arguments": several(_buffer(INPUT), 1),
         "outside": several(_buffer(INPUT)),
@@ -407,9 +416,9 @@ CONTENTS = Record(
 
 # -- a whole description ----------------------------------------------------------------------
 def contents(value: Any, max_shared: int) -> Contents:
-    """Parses a description and checks its parts against each other. Raises :class:`Wrong`.
+    """Parses ``program.json`` and checks its parts against each other. Raises :class:`Wrong`.
 
-    ``max_shared``: bytes of shared memory that the device allows a block.
+    ``max_shared``: bytes of shared memory that the device allows a CTA.
     """
     found: Contents = CONTENTS.parse(value, TOP)
     _check_arrays(found)
@@ -424,7 +433,7 @@ def _index(value: int, count: int, at: str, of: str) -> None:
         raise wrong(at, str(value), f"the number of one of {count} {of}")
 
 
-def _room(b: Buffer) -> tuple[int, int]:
+def _offset_range(b: Buffer) -> tuple[int, int]:
     """Returns the byte range [low, high) of valid offsets into an array. An empty array counts as
     one element along each empty axis, since views of it begin there.
     """
@@ -433,8 +442,8 @@ def _room(b: Buffer) -> tuple[int, int]:
 
 def _check_arrays(of: Contents) -> None:
     for i, b in enumerate(of.arguments):
-        if not lies(b):
-            raise Wrong(f"arguments[{i}] {apart(b)}")
+        if not is_dense_aligned(b):
+            raise Wrong(f"arguments[{i}] {layout_fault(b)}")
     names: set[str] = set()
     for i, b in enumerate(of.outside):
         if b.memory.name in names:
@@ -468,17 +477,17 @@ def _check_box(box: TensorBox, at: str) -> None:
     from ptxgen.interp.units.tma import TensorMap  # which knows all limits of tensor maps
 
     corners = box.corners or ()
-    lies = box.itemsize, box.size, box.pitches, box.box, box.steps, box.swizzle
+    layout = box.itemsize, box.size, box.pitches, box.box, box.steps, box.swizzle
     try:
-        TensorMap(0, *lies, *corners)
+        TensorMap(0, *layout, *corners)
     except SpecError as error:
         raise wrong(at, "no tensor map", f"one of CUDA's ({error})") from None
 
 
 def _check_steps(of: Contents) -> None:
     slots = (*of.arguments, *of.outside, *of.results)
-    rooms = [(*_room(b), b.memory.role == RESULT or b.memory.written) for b in slots]
-    rooms += [(0, of.nbytes, True)] if of.nbytes else []
+    ranges = [(*_offset_range(b), b.memory.role == RESULT or b.memory.written) for b in slots]
+    ranges += [(0, of.nbytes, True)] if of.nbytes else []
     if len(of.listing) != len(of.steps):
         raise wrong("listing", _shown(of.listing), f"a line for each of {len(of.steps)} steps")
     written = set()
@@ -490,13 +499,13 @@ def _check_steps(of: Contents) -> None:
                 raise wrong(f"{at}[1]", _shown(step.sources), f"the {count} pointers of its launch")
         for j, source in enumerate(step.sources):
             if isinstance(source, Place):
-                _index(source.slot, len(rooms), f"{at}[1][{j}][0]", "slots")
-                low, high, _ = rooms[source.slot]
+                _index(source.slot, len(ranges), f"{at}[1][{j}][0]", "slots")
+                low, high, _ = ranges[source.slot]
                 whole(low, high)(source.offset, f"{at}[1][{j}][1]")
         for j, touch in enumerate(step.touched):
             place = f"{at}[2][{j}]"
-            _index(touch.slot, len(rooms), f"{place}[0]", "slots")
-            low, high, writable = rooms[touch.slot]
+            _index(touch.slot, len(ranges), f"{place}[0]", "slots")
+            low, high, writable = ranges[touch.slot]
             whole(low, high)(touch.low, f"{place}[1]")
             whole(touch.low, high)(touch.high, f"{place}[2]")
             if touch.written and not writable:

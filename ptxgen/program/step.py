@@ -1,4 +1,4 @@
-"""Programs: one or several calls as a data structure.
+"""Programs: one call or many, as a data structure.
 
 A :class:`Step` is one problem of one route table, with the buffer of each pointer that its kernels
 take. A :class:`Program` has inputs, results, temporaries and an ordered list of steps. It can be
@@ -27,7 +27,7 @@ from ptxgen.tiles import TABLES
 
 
 class Scalar(NamedTuple):
-    """A Python number of a call that is passed to its kernels: ``number`` is its index among the
+    """A Python scalar of a call that is passed to its kernels: ``number`` is its index among the
     call's arguments, ``encode`` packs it into 8 bytes.
     """
 
@@ -36,15 +36,15 @@ class Scalar(NamedTuple):
 
 
 Operand = Buffer | Scalar | int | None
-"""Operand of a launch: a buffer, a number of the call, a constant integer, or null (None)."""
+"""Operand of a launch: a buffer, a scalar of the call, a constant integer, or null (None)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One problem and its operands.
+    """One step of a program: a problem and its operands.
 
     ``bind``: the operand of each pointer parameter of the kernels, in launch order. ``kernel``: a
-    route forced by its name. ``also_read``: results that the kernels read before they write them.
+    route forced by its name. ``also_read``: written operands that the kernels read first.
     """
 
     problem: Problem
@@ -66,13 +66,13 @@ class Step:
 
     @cached_property
     def read(self) -> list[str]:
-        """Names of the parameters whose buffers are read."""
+        """Names of the pointer parameters whose buffers are read."""
         access = accesses(self.problem)
         return [n for n in self._bound if access[n].read or n in self.also_read]
 
     @cached_property
     def written(self) -> list[str]:
-        """Names of the parameters whose buffers are written."""
+        """Names of the pointer parameters whose buffers are written."""
         access = accesses(self.problem)
         return [n for n in self._bound if access[n].written]
 
@@ -94,7 +94,7 @@ class Step:
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes read and written; broadcast elements count once."""
+        """Bytes that the step reads and writes; broadcast elements count once."""
         return sum(b.footprint for b in (*self.reads(), *self.writes()))
 
     def predicted(self, device: Device) -> float:
@@ -109,7 +109,7 @@ class Step:
 
 
 class Access(NamedTuple):
-    """Access of a table's kernels to one pointer: read, written, and whether it may be null."""
+    """Access of a table's kernels to a pointer: whether they read it, write it, and accept null."""
 
     read: bool
     written: bool
@@ -117,7 +117,7 @@ class Access(NamedTuple):
 
 
 def accesses(problem: Problem) -> Mapping[str, Access]:
-    """Returns the access to each pointer of a problem's kernels, found from their parameters.
+    """Returns the access to each pointer parameter of a problem's kernels, by name.
 
     A kernel reads what it declares const, unless an earlier kernel of the route has written it. It
     writes what it does not declare const.
@@ -147,7 +147,9 @@ def _accesses(table: Key, dtype: Hashable) -> Mapping[str, Access]:
 
 
 def _first(table: Key, dtype: Hashable) -> Iterator[Route]:
-    """Yields one route of an opened table that can be rendered: all take the same pointers."""
+    """Yields the first route of a table that can be rendered for ``dtype``; all take the same
+    pointers.
+    """
     for route in TABLES[table].routes:
         with suppress(SpecError):
             yield route.of(dtype)
@@ -158,10 +160,11 @@ def _first(table: Key, dtype: Hashable) -> Iterator[Route]:
 class Program:
     """The steps of one or several calls, with their memories.
 
-    ``inputs``: memories of the caller, in the order in which they are given; ``outputs``: the
-    buffers that are returned, in order (None for no array); ``algorithms``: the chosen ones, where
-    several compute a result. Raises SpecError, naming step and buffer, for a step that reads memory
-    which no step has written, writes an input, or reaches beyond a memory.
+    ``inputs``: memories of the caller, in the order of the arguments; ``outputs``: the buffers that
+    are returned, in order (None for no array); ``algorithms``: for each result that several
+    algorithms can compute, the one that does. Raises SpecError, naming step and buffer, for a step
+    that reads memory which no step has written, writes an input that is not passed for a result, or
+    reaches beyond a result or temporary; and for an output that no step writes.
     """
 
     name: str
@@ -203,8 +206,8 @@ class Program:
         object.__setattr__(self, "results", tuple(m for m in seen if m.role == RESULT))
 
     def listing(self, device: Device | None = None) -> Listing:
-        """Returns a line for each step, with the kernels that serve it on a device (by default the
-        device that computes NumPy's arrays).
+        """Returns a line for each step, with its kernels on a device (by default the one that
+        computes NumPy's arrays).
         """
         where = device or default_device()
         known = {m: m.name for m in self.inputs}

@@ -1,10 +1,10 @@
-"""Streams of a program: independent steps run side by side.
+"""Streams of a program, on which independent steps run concurrently.
 
 :func:`schedule` gives each step a stream. A step that waits for the last step of a stream follows
 it there (on the first such stream), so a chain of steps stays on one stream, and a program without
-parallelism uses only the first. A step that waits for the last step of no stream starts another
-one, while there are unused streams. Events order steps across streams (:func:`enqueue`). A graph
-that is captured from these streams has the same order.
+parallelism uses only the first. Other steps start another stream, while there are unused ones.
+Events order steps across streams (:func:`enqueue`). A graph that is captured from these streams has
+the same order.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from ptxgen.program.execute import Enqueue, Fired, Plan, fire
 from ptxgen.runtime import Device
 
 STREAMS, STREAMS_MAX = 4, 128
-"""Streams of a program, by default and at most: no GPU runs more kernels at once."""
+"""Default and largest number of a program's streams: no GPU runs more kernels concurrently."""
 NEAR = 8
-"""Distance in steps beyond which an earlier step counts as ended: waiting for it is free."""
+"""Distance in steps from which :func:`schedule` assumes that an earlier step has ended, so that a
+stream whose last step it is counts as free."""
 
 
-class Placed(NamedTuple):
+class Assignment(NamedTuple):
     """The stream index of a step, and the steps on other streams that it waits for."""
 
     stream: int
@@ -35,16 +36,16 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """The streams of a program's steps. ``ends``: the steps on other streams that the first stream
-    waits for at the end.
+    """The stream of each step of a program. ``ends``: the steps on other streams that the first
+    stream waits for at the end.
     """
 
-    steps: tuple[Placed, ...]
+    steps: tuple[Assignment, ...]
     ends: tuple[int, ...]
 
     @property
     def streams(self) -> int:
-        """Number of streams in use."""
+        """Number of streams that the schedule uses."""
         return len({each.stream for each in self.steps})
 
 
@@ -65,13 +66,13 @@ def schedule(before: Sequence[Collection[int]], streams: int) -> Schedule:
     """
     last = [-1] * streams  # the last step of each stream, so far
     reached: list[list[int]] = []  # by step: the last step of each stream ended by then
-    placed: list[Placed] = []
+    assigned: list[Assignment] = []
 
     def waits(awaited: Collection[int], have: list[int]) -> tuple[int, ...]:
         """Returns the steps in ``awaited`` that have not ended; ``have``: the last that have."""
         found = []
         for step in sorted(awaited, reverse=True):
-            if step > have[placed[step].stream]:
+            if step > have[assigned[step].stream]:
                 found.append(step)
                 have[:] = map(max, have, reached[step])
         return tuple(found)
@@ -86,23 +87,28 @@ def schedule(before: Sequence[Collection[int]], streams: int) -> Schedule:
         have = list(reached[last[stream]]) if last[stream] >= 0 else [-1] * streams
         found = waits(awaited, have)
         have[stream] = last[stream] = number
-        placed.append(Placed(stream, found))
+        assigned.append(Assignment(stream, found))
         reached.append(have)
-    have = list(reached[last[0]]) if placed else []
+    have = list(reached[last[0]]) if assigned else []
     ends = waits([step for step in last if step >= 0], have)
-    return Schedule(tuple(placed), ends)
+    return Schedule(tuple(assigned), ends)
 
 
-def scheduled(steps: Sequence[Fired], where: Sequence[int], streams: int) -> Schedule:
-    """Returns the schedule of planned steps; ``where``: the addresses of all slots."""
-    return schedule(before([step.touched for step in steps], where), streams)
+def scheduled(steps: Sequence[Fired], addresses: Sequence[int], streams: int) -> Schedule:
+    """Returns the schedule of planned steps on at most ``streams`` streams; ``addresses``: the
+    addresses of all slots, by which steps that touch the same bytes are found.
+    """
+    return schedule(before([step.touched for step in steps], addresses), streams)
 
 
 def enqueue(
     of: Schedule, steps: Sequence[Callable[[int], None]], device: Device, *streams: int
 ) -> None:
-    """Enqueues steps on streams, ordered behind earlier work on the first stream, and before later
-    work on the first stream.
+    """Enqueues the steps of a program, each on the stream that its schedule says, with events where
+    a step waits for another stream. Earlier and later work on the first stream is ordered before
+    and after all steps.
+
+    ``steps``: functions that enqueue one step on a stream; ``streams``: their handles.
     """
     awaited = {*of.ends, *(step for each in of.steps for step in each.waits)}
     begin = device.event(streams[0]) if of.streams > 1 else None
@@ -123,35 +129,35 @@ def enqueue(
 
 
 class Streams:
-    """Enqueues programs on the stream of a call, and inside :meth:`open` also on further streams.
+    """Enqueues programs on the stream of a call, and inside :meth:`open` also on more streams.
 
     ``most``: largest number of streams in all. ``used``: the most that a program has used.
     """
 
     def __init__(self, most: int) -> None:
         self.most, self.used = most, 0
-        self._beside: tuple[int, ...] | None = None
+        self._extra: tuple[int, ...] | None = None
 
     @contextmanager
     def open(self, device: Device) -> Iterator[None]:
-        """Creates ``most - 1`` further streams on a device, for programs enqueued inside."""
-        with device.streams(self.most - 1) as self._beside:
+        """Creates ``most - 1`` more streams on a device, for programs enqueued inside."""
+        with device.streams(self.most - 1) as self._extra:
             try:
                 yield
             finally:
-                self._beside = None
+                self._extra = None
 
     def enqueuing(self, plan: Plan, device: Device) -> Enqueue:
-        """Returns a function that enqueues the steps of a plan."""
+        """Returns a function that enqueues a plan, given a stream and all slots' addresses."""
 
-        def enqueued(stream: int, where: Sequence[int]) -> None:
-            if self._beside is None:
+        def enqueued(stream: int, addresses: Sequence[int]) -> None:
+            if self._extra is None:
                 for step in plan.steps:
-                    fire(step, where, stream)
+                    fire(step, addresses, stream)
                 return
-            found = scheduled(plan.steps, where, self.most)
+            found = scheduled(plan.steps, addresses, self.most)
             self.used = max(self.used, found.streams)
-            steps = [partial(fire, step, where) for step in plan.steps]
-            enqueue(found, steps, device, stream, *self._beside)
+            steps = [partial(fire, step, addresses) for step in plan.steps]
+            enqueue(found, steps, device, stream, *self._extra)
 
         return enqueued

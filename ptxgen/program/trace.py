@@ -25,19 +25,19 @@ from ptxgen.runtime.arrays import ArrayView
 
 
 class Tracing:
-    """A program in the making: its builder, and the arrays from outside that it reads.
+    """A trace in progress: the builder of its program, and the closed-over arrays (``outside``).
 
-    ``lead``: an array on the device of the arrays from outside; None if there may be none.
+    ``lead``: an array on the device that closed-over arrays must be on; None if none are allowed.
     """
 
     def __init__(self, name: str, lead: ArrayView | None, device: Device) -> None:
         served = partial(covered, device=device)
-        self.builder = ProgramBuilder(OPERATIONS, name, rows=True, covered=served)
+        self.builder = ProgramBuilder(OPERATIONS, name, contiguous_results=True, covered=served)
         self.outside: dict[int, tuple[Any, Buffer]] = {}
         self.lead = lead
 
     def buffer(self, name: str, x: Any) -> Buffer:
-        """Returns the buffer of a traced array, or of one from outside, which is read in place."""
+        """Returns the buffer of a traced array, or of a closed-over one, which becomes an input."""
         if isinstance(x, Traced):
             if x.tracing is not self:
                 raise TraceError(f"{name} is an array of another trace, which has ended")
@@ -50,14 +50,16 @@ class Tracing:
         return found[1]
 
     def outer(self, memory: str, x: Any, name: str = "") -> Buffer:
-        """Returns the buffer of an array from outside: input ``memory``, ``name`` in errors."""
+        """Returns the buffer of a closed-over array, which becomes input ``memory``; ``name``: for
+        errors.
+        """
         if id(x) not in self.outside:
             seen = Call({name or memory: x}).lead
             if self.lead is None or (seen.kind, seen.index) != (self.lead.kind, self.lead.index):
                 here = "nowhere" if self.lead is None else self.lead.where
                 raise TraceError(f"{name or memory} is in {seen.where}, the arguments in {here}")
-            lies = seen.packed if seen.kind == "host" else seen
-            self.outside[id(x)] = x, self.builder.input(memory, lies)
+            layout = seen.packed if seen.kind == "host" else seen
+            self.outside[id(x)] = x, self.builder.input(memory, layout)
         return self.outside[id(x)][1]
 
 
@@ -87,7 +89,7 @@ class Traced:
 
     @property
     def dtype(self) -> str:
-        """The full name of the dtype."""
+        """Full name of the dtype, such as "float32"."""
         return self.buffer.dtype
 
     @property
@@ -101,20 +103,20 @@ class Traced:
         return self.shape[0]
 
     # -- views --------------------------------------------------------------------------------
-    def _made(self, buffer: Buffer) -> Traced:
+    def _wrapped(self, buffer: Buffer) -> Traced:
         return Traced(self.tracing, buffer)
 
     def reshape(self, *shape: Any) -> Traced:
-        """Returns the elements in another shape: a view, or a copy where no view will do."""
+        """Returns the elements in another shape: a view if strides express it, else a copy."""
         to = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
-        return self._made(self.tracing.builder.reshape(self.buffer, to))
+        return self._wrapped(self.tracing.builder.reshape(self.buffer, to))
 
     view = reshape
 
     def permute(self, *order: Any) -> Traced:
         """Returns a view with the dimensions in another order."""
         to = order[0] if len(order) == 1 and isinstance(order[0], Sequence) else order
-        return self._made(self.buffer.permuted([i % self.ndim for i in to]))
+        return self._wrapped(self.buffer.permuted([i % self.ndim for i in to]))
 
     def swapaxes(self, first: int, second: int) -> Traced:
         """Returns a view with two dimensions swapped."""
@@ -142,12 +144,12 @@ class Traced:
 
     def unsqueeze(self, axis: int) -> Traced:
         """Returns a view with a new dimension of size 1 at ``axis``."""
-        return self._made(self.buffer.unsqueezed(axis))
+        return self._wrapped(self.buffer.unsqueezed(axis))
 
     def expand(self, *shape: Any) -> Traced:
         """Returns a view broadcast to a shape."""
         to = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
-        return self._made(self.buffer.expanded(to))
+        return self._wrapped(self.buffer.expanded(to))
 
     def __getitem__(self, index: Any) -> Traced:
         items = list(index) if isinstance(index, tuple) else [index]
@@ -171,17 +173,17 @@ class Traced:
                 found = found.one(axis, item % size)
             else:
                 raise TraceError(f"{self} is indexed by {item!r}, at {line()}; takes slices")
-        return self._made(found)
+        return self._wrapped(found)
 
     # -- what cannot be known -----------------------------------------------------------------
-    def _value(self, *_: Any, **__: Any) -> NoReturn:
+    def _refuse_values(self, *_: Any, **__: Any) -> NoReturn:
         raise TraceError(
             f"{self} is asked for its values while it is traced, at {line()}; a traced function "
             "only calls ptxgen's operations and takes views"
         )
 
-    __bool__ = __float__ = __int__ = __index__ = __iter__ = _value
-    __array__ = __dlpack__ = item = tolist = numpy = cpu = _value
+    __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse_values
+    __array__ = __dlpack__ = item = tolist = numpy = cpu = _refuse_values
 
     def __eq__(self, other: object) -> Any:
         return self._apply("eq", self, other)
@@ -307,7 +309,7 @@ def refuse_untraceable(name: str, function: Any, example: Sequence[Any]) -> None
 
 
 def leaves(values: Iterable[Any]) -> Iterator[Any]:
-    """Yields the values, with tuples and lists flattened."""
+    """Yields the values; of a tuple or list its members, one by one."""
     for value in values:
         if isinstance(value, tuple | list):
             yield from value
@@ -318,10 +320,10 @@ def leaves(values: Iterable[Any]) -> Iterator[Any]:
 def trace(
     function: Callable[..., Any], views: Sequence[ArrayView], device: Device
 ) -> tuple[Program, Tracing]:
-    """Traces ``function`` with arguments laid out as ``views``, for a device.
+    """Traces ``function`` for a device, with an argument for each of ``views``.
 
-    Returns the program, whose results are contiguous, and the tracing, which has the arrays from
-    outside.
+    Returns the program, whose results are contiguous, and the tracing, which has the closed-over
+    arrays.
     """
     name = getattr(function, "__name__", type(function).__name__)
     tracing = Tracing(name, views[0], device)

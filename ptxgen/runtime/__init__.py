@@ -1,7 +1,7 @@
 """Runtime of kernels: devices, launches, streams, scratch memory, arrays of any framework.
 
-A call's arrays are read, checked and brought to the device by :class:`Call`; kernels are loaded and
-launches prepared by its :class:`Device`, and fired on its stream with pointers::
+:class:`Call` reads and checks a call's arrays, and copies host arrays to the device. Its
+:class:`Device` loads kernels and prepares launches, which are fired on the call's stream::
 
     call = Call({"x": x, "w": w, "bias": bias}, stream=stream)
     xv = call.views["x"].matrix("x")              # shapes, strides and dtypes are known here

@@ -51,7 +51,7 @@ class ArrayView(Strided):
 
     ``strides`` count elements. ``kind`` is ``"cuda"`` or ``"host"``; ``index`` the GPU.
     ``framework`` is ``"torch"``, ``"cupy"``, ``"jax"``, ``"numpy"``, ``"ptxgen"``, ``"cai"``
-    or ``"dlpack"``. ``after`` is a stream on which the producer may still be working.
+    or ``"dlpack"``. ``after`` is a stream on which the array may still be written, or None.
     """
 
     ptr: int
@@ -74,7 +74,7 @@ class ArrayView(Strided):
 
     @property
     def packed(self) -> ArrayView:
-        """The view of a contiguous copy of this array, with 0 for its address."""
+        """The layout of a contiguous copy of this array, as a view with address 0."""
         return replace(self, ptr=0, strides=contiguous_strides(self.shape))
 
     @property
@@ -88,11 +88,11 @@ class ArrayView(Strided):
         return self.ptr + low, self.ptr + high
 
     def overlaps(self, other: ArrayView) -> bool:
-        """Whether the two may share a byte.
+        """Whether two arrays may share a byte.
 
-        Exact when the extents are disjoint, for matrices of one row pitch (two column ranges of
-        one buffer), and where all strides are multiples of a step that keeps them apart (every
-        second element, and the others); otherwise overlapping extents count as shared.
+        Exact if the extents are disjoint, for matrices with the same row pitch (two column ranges
+        of one buffer), and if all strides are multiples of a step by which the two never coincide
+        (even and odd elements). Otherwise overlapping extents count as shared.
         """
         if (self.kind, self.index) != (other.kind, other.index):
             return False
@@ -104,11 +104,11 @@ class ArrayView(Strided):
         step = gcd(*distances) or width
         if width <= (other.ptr - self.ptr) % step <= step - width:
             return False
-        mine, theirs = rows_of(self.shape, self.strides), rows_of(other.shape, other.strides)
-        if mine is None or theirs is None:
+        rows, other_rows = rows_of(self.shape, self.strides), rows_of(other.shape, other.strides)
+        if rows is None or other_rows is None:
             return True
-        pitch, width = (n * self.itemsize for n in mine)
-        other_pitch, other_width = (n * other.itemsize for n in theirs)
+        pitch, width = (n * self.itemsize for n in rows)
+        other_pitch, other_width = (n * other.itemsize for n in other_rows)
         pitch = pitch or other_pitch  # a single row fits any pitch
         if pitch == 0 or (other_pitch or pitch) != pitch:
             return True
@@ -117,10 +117,8 @@ class ArrayView(Strided):
 
     def coincides(self, other: ArrayView) -> bool:
         """Whether both views have the same device, address, shape, strides and dtype."""
-        mine, theirs = (
-            (v.kind, v.index, v.ptr, v.shape, v.strides, v.dtype) for v in (self, other)
-        )
-        return mine == theirs
+        one, two = ((v.kind, v.index, v.ptr, v.shape, v.strides, v.dtype) for v in (self, other))
+        return one == two
 
     def overlaps_itself(self) -> bool:
         """Whether two elements may share a byte (zero strides, too short a pitch)."""
@@ -145,7 +143,9 @@ def _framework_of_type(kind: type) -> str:
 
 
 def _arrays_of(root: str) -> tuple[type, ...]:
-    """Returns the array types of a framework, which exclude its dtypes, generators and others."""
+    """Returns the base classes of arrays of the framework ``root``, to tell them from its other
+    objects, such as dtypes; ``object`` for frameworks in which all count.
+    """
     if root == "torch":
         return (sys.modules["torch"].Tensor,)
     if root == "numpy":
@@ -157,13 +157,13 @@ def _arrays_of(root: str) -> tuple[type, ...]:
 def framework_of(obj: object) -> str:
     """Returns the framework of ``obj``, named as in :class:`ArrayView`, or ``"other"``."""
     framework = _framework_of_type(type(obj))  # type: ignore[arg-type]  # types do hash
-    if framework == "other" and _claims(obj, "__cuda_array_interface__"):
+    if framework == "other" and _has_protocol(obj, "__cuda_array_interface__"):
         return "cai"  # set on the instance
     return framework
 
 
-def _claims(obj: object, protocol: str) -> bool:
-    """Whether an instance has a protocol, if only as an attribute that raises."""
+def _has_protocol(obj: object, protocol: str) -> bool:
+    """Whether ``obj`` has the attribute ``protocol``; true also if reading it raises."""
     try:
         return hasattr(obj, protocol)
     except Exception:
@@ -171,16 +171,16 @@ def _claims(obj: object, protocol: str) -> bool:
 
 
 def scalar(obj: object) -> bool:
-    """Whether this is a NumPy scalar: a read-only array without dimensions."""
+    """Whether ``obj`` is a NumPy scalar, which counts as a read-only array without dimensions."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(obj, numpy.generic)
 
 
 def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
-    """Reads the array ``obj``, passed as argument ``name``, for work on ``stream``.
+    """Returns the view of the array ``obj``, passed as argument ``name``, for work on ``stream``.
 
-    DLPack producers are asked to make ``stream`` wait for them; for others
-    :attr:`ArrayView.after` says what to wait for.
+    A DLPack producer makes ``stream`` wait for its pending writes. Of other arrays,
+    :attr:`ArrayView.after` is the stream to wait for.
 
     Raises DtypeError for an object that is no array, and for complex and unknown dtypes;
     ShapeError for layouts without strides; DeviceError for memory that is neither on a GPU nor in
@@ -189,7 +189,7 @@ def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
     reader = _READERS.get(framework_of(obj))
     if reader is None:
         raise DtypeError(
-            f"{name} is a {_typed(obj)}; takes an array: "
+            f"{name} is a {_type_name(obj)}; takes an array: "
             "PyTorch, CuPy, JAX, NumPy, or anything with __dlpack__ or __cuda_array_interface__"
         )
     try:
@@ -198,19 +198,19 @@ def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
         raise
     except Exception as error:  # of a producer: whatever it raises, it is no array
         raise DeviceError(
-            f"{name} is a {_typed(obj)} that cannot be read: {type(error).__name__}: {error}"
+            f"{name} is a {_type_name(obj)} that cannot be read: {type(error).__name__}: {error}"
         ) from error
     if len(found.strides) != len(found.shape) or any(size < 0 for size in found.shape):
         raise DeviceError(
-            f"{name} is a {_typed(obj)} of shape {list(found.shape)} and strides "
+            f"{name} is a {_type_name(obj)} of shape {list(found.shape)} and strides "
             f"{list(found.strides)}, which describe no memory"
         )
     if not found.ptr and found.size and found.framework in ("cai", "dlpack"):
-        raise DeviceError(f"{name} is a {_typed(obj)} whose address is 0; takes memory")
+        raise DeviceError(f"{name} is a {_type_name(obj)} whose address is 0; takes memory")
     return found
 
 
-def _typed(obj: object) -> str:
+def _type_name(obj: object) -> str:
     return f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
@@ -220,8 +220,10 @@ def _known_dtype(dtype: str, name: str) -> str:
     return dtype
 
 
-def _elements(strides: tuple[int, ...], itemsize: int, name: str) -> tuple[int, ...]:
-    """Converts byte strides to element strides. Raises ShapeError for fractions of elements."""
+def _element_strides(strides: tuple[int, ...], itemsize: int, name: str) -> tuple[int, ...]:
+    """Converts byte strides to element strides. Raises ShapeError if one is no multiple of
+    ``itemsize``.
+    """
     if any(step % itemsize for step in strides):
         raise ShapeError(
             f"{name} has byte strides {list(strides)} that are no multiples of its "
@@ -230,15 +232,15 @@ def _elements(strides: tuple[int, ...], itemsize: int, name: str) -> tuple[int, 
     return tuple(step // itemsize for step in strides)
 
 
-def _asked(x: Any, name: str, what: str, ask: Callable[[], _T]) -> _T:
-    """Calls a producer through ``ask``. Raises DeviceError for whatever the producer raises."""
+def _read_protocol(x: Any, name: str, what: str, read: Callable[[], _T]) -> _T:
+    """Returns ``read()``, which reads protocol ``what`` of ``x``; errors become DeviceErrors."""
     try:
-        return ask()
+        return read()
     except PtxgenError:
         raise
     except Exception as error:
         raise DeviceError(
-            f"{name} is a {_typed(x)} whose {what} raised {type(error).__name__}: "
+            f"{name} is a {_type_name(x)} whose {what} raised {type(error).__name__}: "
             f"{error}; pass an array that can be exported, such as a copy"
         ) from error
 
@@ -268,7 +270,7 @@ def _view_cupy(x: Any, name: str, stream: int) -> ArrayView:
     if not hasattr(type(x), "__cuda_array_interface__"):
         raise DtypeError(f"{name} is a {type(x).__qualname__} of CuPy; takes a dense array")
     dtype = _known_dtype(x.dtype.name, name)
-    strides = _elements(x.strides, BYTES[dtype], name)
+    strides = _element_strides(x.strides, BYTES[dtype], name)
     return ArrayView(
         x.data.ptr, x.shape, strides, dtype, "cuda", int(x.device.id), False, "cupy", x
     )
@@ -287,14 +289,14 @@ def _view_numpy(x: Any, name: str, stream: int) -> ArrayView:
             f"pass {name}.astype({x.dtype.name!r})"
         )
     dtype = _known_dtype(x.dtype.name, name)
-    strides = _elements(x.strides, BYTES[dtype], name)
+    strides = _element_strides(x.strides, BYTES[dtype], name)
     ptr, readonly = interface["data"]
     return ArrayView(ptr, x.shape, strides, dtype, "host", 0, readonly or fixed, "numpy", x)
 
 
 def _view_cai(x: Any, name: str, stream: int) -> ArrayView:
     what = "__cuda_array_interface__"
-    interface = _asked(x, name, what, lambda: x.__cuda_array_interface__)
+    interface = _read_protocol(x, name, what, lambda: x.__cuda_array_interface__)
     lacking = [key for key in ("shape", "typestr", "data") if key not in dict(interface)]
     if lacking:
         raise DeviceError(f"{name}: its {what} has no {lacking[0]!r}; pass an array")
@@ -320,7 +322,7 @@ def _view_cai(x: Any, name: str, stream: int) -> ArrayView:
     found = (
         contiguous_strides(shape)
         if strides is None
-        else _elements(tuple(strides), BYTES[dtype], name)
+        else _element_strides(tuple(strides), BYTES[dtype], name)
     )
     ptr, readonly = interface["data"]
     ptr = int(ptr or 0)
@@ -335,12 +337,13 @@ def _cuda_index(ptr: int) -> int:
 
 
 def _view_dlpack(x: Any, name: str, stream: int) -> ArrayView:
-    kind, _ = _asked(x, name, "__dlpack_device__", lambda: dlpack.device_of(x))
+    kind, _ = _read_protocol(x, name, "__dlpack_device__", lambda: dlpack.device_of(x))
     on_gpu = kind in (dlpack.CUDA, dlpack.CUDA_MANAGED)
     if not on_gpu and kind not in (dlpack.CPU, dlpack.CUDA_HOST):
         raise DeviceError(f"{name} lies on DLPack device type {kind}; takes CUDA and host memory")
     ready = stream if on_gpu else None
-    found = dlpack.read(_asked(x, name, "__dlpack__", lambda: dlpack.request(x, ready)), name)
+    capsule = _read_protocol(x, name, "__dlpack__", lambda: dlpack.request(x, ready))
+    found = dlpack.read(capsule, name)
     # A capsule need not keep its producer alive, nor the other way round: hold both.
     return ArrayView(
         found.ptr,
@@ -376,11 +379,11 @@ def _view_own(x: DeviceArray, name: str, stream: int) -> ArrayView:
 
 # -- our own arrays -----------------------------------------------------------------------
 class DeviceArray:
-    """Row-major device memory of our own, for frameworks that ptxgen cannot allocate in.
+    """A row-major array in device memory of ptxgen, for frameworks in which it cannot allocate.
 
-    Offers ``__cuda_array_interface__`` and ``__dlpack__``; ``stream`` is the stream that writes
-    it, and consumers are made to wait for that stream. The memory is freed with the last reference
-    (the driver then waits for work that uses it).
+    Offers ``__cuda_array_interface__`` and ``__dlpack__``; ``stream`` writes it, and consumers wait
+    for that. The memory is freed with the last reference (the driver then waits for work that uses
+    it).
     """
 
     __slots__ = ("__weakref__", "device", "dtype", "ptr", "shape", "stream")
@@ -462,9 +465,9 @@ def empty(
 ) -> tuple[ArrayView, Callable[[], Any]]:
     """Allocates uninitialised row-major memory for a result in the framework of ``like``.
 
-    Returns a view of it, to be written by work on ``stream`` of device ``where``, and a
-    function that, called after that work has been enqueued, gives the caller's array. The
-    memory belongs to ``stream`` in frameworks whose allocators know streams.
+    Returns a view of it, to be written by work on ``stream`` of device ``where``, and a function
+    that returns the caller's array; call that after the work has been enqueued. In frameworks whose
+    allocators know streams the memory belongs to ``stream``.
     """
     framework = like.framework if like.kind != "host" else "host"
     if framework == "torch":
@@ -501,7 +504,7 @@ def _cupy_stream(cupy: Any, stream: int) -> Any:
 
 # -- host memory ------------------------------------------------------------------------------
 class _RawInterface:
-    """Host memory for NumPy, with elements as unsigned integers, so that bfloat16 passes."""
+    """``__array_interface__`` of host memory, as unsigned integers, since NumPy lacks bfloat16."""
 
     def __init__(self, source: ArrayView) -> None:
         self._source = source
@@ -515,7 +518,7 @@ class _RawInterface:
 
 
 def host_bits(source: ArrayView) -> Any:
-    """Returns a NumPy array of the raw bits of a host view, which shares its memory."""
+    """Returns a NumPy array of unsigned integers that shares the memory of a host view."""
     import numpy
 
     if source.size == 0:  # NumPy refuses null pointers
@@ -574,15 +577,15 @@ def host_empty(like: ArrayView, shape: tuple[int, ...], dtype: str) -> Any:
 def common_device(views: dict[str, ArrayView]) -> Device | None:
     """Returns the device of all ``views`` (by argument name); None if they are in host memory.
 
-    Raises DeviceError, naming two arguments, when they lie in different places.
+    Raises DeviceError, naming two arguments, if they are on different devices.
     """
     (first, lead), *others = views.items()
     for name, other in others:
         if (other.kind, other.index) == (lead.kind, lead.index):
             continue
-        lost, found = (first, other) if lead.kind == "host" else (name, lead)
+        moved, target = (first, other) if lead.kind == "host" else (name, lead)
         hint = (
-            f"move {lost} to {found.where}"
+            f"move {moved} to {target.where}"
             if "host" in (lead.kind, other.kind)
             else "all arguments of a call must be on one device"
         )

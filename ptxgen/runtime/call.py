@@ -16,10 +16,10 @@ from ptxgen.runtime.strided import contiguous_strides
 
 
 class Call:
-    """The arrays of one call on one device and stream.
+    """The arrays of one call of an operation, with its device and stream.
 
     ``operands`` maps argument names to arrays, the first of which decides the framework of the
-    results. ``views`` has a view for each; work is enqueued on ``stream`` (a handle) of ``device``.
+    results. ``views`` has a view of each; work is enqueued on ``stream`` (a handle) of ``device``.
     Arrays in host memory are copied to the default device, and results are copied back, which waits
     for the device; nothing else waits.
 
@@ -45,8 +45,8 @@ class Call:
         return self.host or self.lead.framework in ("torch", "cupy")
 
     def target(self, obj: Any, name: str, over: tuple[str, ...] = ()) -> ArrayView:
-        """Checks and views an array that is to be written. ``over``: names of the operands that it
-        may be identical to (in place).
+        """Checks the array ``obj``, argument ``name``, to be written; returns its view. ``over``:
+        names of the operands that it may be identical to (in place).
 
         Raises ShapeError for an array that is read-only, immutable or self-overlapping, or overlaps
         an operand; DeviceError for an array on another device.
@@ -69,26 +69,26 @@ class Call:
         return target
 
     def stage(self) -> None:
-        """Orders the stream behind work that still writes operands. Call it after all checks."""
+        """Makes the stream wait for work that still writes the arrays. Call it after all checks."""
         for source in (*self.views.values(), *self.targets.values()):
             if source.after is not None:
                 self.device.order(self.stream, source.after)
 
     def hold(self) -> None:
-        """Keeps operands alive until the work that is enqueued so far has ended: DLPack's owners
-        may reuse their memory as soon as the capsules go.
+        """Keeps JAX and DLPack operands alive until the work enqueued so far has ended, since their
+        memory is reused once the capsules are deleted.
         """
-        held = [v.owner for v in self.views.values() if v.framework in ("jax", "dlpack")]
-        if held and not self.host:
-            self.device.retain(self.stream, held)
+        owners = [v.owner for v in self.views.values() if v.framework in ("jax", "dlpack")]
+        if owners and not self.host:
+            self.device.retain(self.stream, owners)
 
     # -- memory -------------------------------------------------------------------------------
     def upload(self, view: ArrayView) -> ArrayView:
-        """Copies a host array to contiguous memory on the device."""
+        """Returns a contiguous copy of a host array on the device."""
         return arrays.upload(view, self.device, self.stream)
 
     def fresh(self, view: ArrayView) -> ArrayView:
-        """Allocates device memory for a result that will be copied to a host array."""
+        """Returns device memory for a result that will be copied to the host array ``view``."""
         return arrays.view(DeviceArray(self.device, view.shape, view.dtype, self.stream), "out")
 
     def download(self, source: ArrayView, target: ArrayView) -> None:
@@ -96,7 +96,7 @@ class Call:
         arrays.download(source, target, self.device, self.stream)
 
     def scratch(self, nbytes: int) -> tuple[int, Any]:
-        """Allocates ``nbytes`` in the caller's framework; returns the address, and the owner."""
+        """Allocates device memory in the caller's framework; returns its address and its owner."""
         if not self.host and self.lead.framework in ("torch", "cupy"):
             found, give = arrays.empty(self.lead, (nbytes,), "uint8", self.device, self.stream)
             return found.ptr, give()
@@ -105,11 +105,11 @@ class Call:
 
 
 class Results:
-    """Memory for one result, and the arrays in it that are returned to the caller."""
+    """Device memory for one result of a call, and the arrays in it that the caller receives."""
 
     def __init__(self, call: Call, shape: tuple[int, ...], dtype: str) -> None:
         self._call, self._shape, self._dtype = call, shape, dtype
-        self._view, self._give = arrays.empty(call.lead, shape, dtype, call.device, call.stream)
+        self._view, self._wrap = arrays.empty(call.lead, shape, dtype, call.device, call.stream)
         self._array: Any = None
 
     @property
@@ -118,11 +118,14 @@ class Results:
         return self._view.ptr
 
     def give(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-        """Returns the result as an array, or a view with these strides, after work is enqueued."""
+        """Returns the array that the caller receives: a view of the result in the caller's
+        framework, with strides and offset in elements. Call it after the work that writes the
+        result is enqueued; for callers with host arrays it downloads the result.
+        """
         if self._array is None:
-            self._array = self._give() if not self._call.host else self._downloaded()
-        plain = self._shape, contiguous_strides(self._shape), 0
-        if (shape, strides, offset) == plain:
+            self._array = self._wrap() if not self._call.host else self._downloaded()
+        whole = self._shape, contiguous_strides(self._shape), 0
+        if (shape, strides, offset) == whole:
             return self._array
         return strided(self._array, shape, strides, offset)
 
@@ -134,7 +137,7 @@ class Results:
 
 
 def strided(base: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-    """Returns a view of a contiguous array, given shape, strides and offset in elements."""
+    """Returns a view of the contiguous array ``base``; strides and offset count elements."""
     framework = arrays.framework_of(base)
     if framework == "torch":
         return base.as_strided(shape, strides, base.storage_offset() + offset)

@@ -26,11 +26,12 @@ MAX_SHARED = 227 << 10
 
 
 class CpuDevice(Device):
-    """A device that interprets PTX, in memory of its own. Calls return when their work is done.
+    """A device that interprets the PTX of kernels, in memory of its own. Calls return when their
+    work is done.
 
-    ``settings`` are those of :class:`ptxgen.interp.Settings`, by name: ``seed`` picks warps at
-    random, ``early`` lets asynchronous copies land at once, ``visits`` bounds loops,
-    ``observer`` watches. No result depends on them. ``get_device("cpu")`` has the defaults.
+    ``settings``: fields of :class:`ptxgen.interp.Settings`. ``seed`` makes the order of warps
+    random, ``early`` completes asynchronous copies immediately, ``visits`` limits loops,
+    ``observer`` counts events. No result depends on them. ``get_device("cpu")`` has the defaults.
     """
 
     image_kind = "ptx"
@@ -103,8 +104,8 @@ class CpuDevice(Device):
     def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
         from ptxgen.interp.units.tma import TensorMap
 
-        lies = pointer, box.itemsize, box.size, box.pitches, box.box, box.steps, box.swizzle
-        return TensorMap(*lies, *(box.corners or ())).encode()
+        fields = pointer, box.itemsize, box.size, box.pitches, box.box, box.steps, box.swizzle
+        return TensorMap(*fields, *(box.corners or ())).encode()
 
     def counted(self, work: Callable[[], None]) -> tuple[Any, ...]:
         from ptxgen.interp.run.profile import Profiler
@@ -127,21 +128,20 @@ class CpuDevice(Device):
             raise MemoryFault(f"freeing {ptr:#x}: {self.memory.describe(ptr, 1)}")
 
     def copy_in(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        self._touch(self.memory.write, dst, src, nbytes)
+        self._access(self.memory.write, dst, src, nbytes)
 
     def copy_out(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        self._touch(self.memory.read, dst, src, nbytes)
+        self._access(self.memory.read, dst, src, nbytes)
 
     def copy(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
-        held = bytearray(nbytes)
-        between = (ctypes.c_char * nbytes).from_buffer(held)
-        self.copy_out(ctypes.addressof(between), src, nbytes)
-        self.copy_in(dst, ctypes.addressof(between), nbytes)
+        staging = (ctypes.c_char * nbytes).from_buffer(bytearray(nbytes))
+        self.copy_out(ctypes.addressof(staging), src, nbytes)
+        self.copy_in(dst, ctypes.addressof(staging), nbytes)
 
     def memset(self, ptr: int, value: int, nbytes: int, stream: int = 0) -> None:
-        self._touch(self.memory.fill, ptr, value, nbytes)
+        self._access(self.memory.fill, ptr, value, nbytes)
 
-    def _touch(self, action: Any, *arguments: int) -> None:
+    def _access(self, action: Any, *arguments: int) -> None:
         if arguments[-1]:
             try:
                 action(*arguments)
@@ -149,9 +149,9 @@ class CpuDevice(Device):
                 raise MemoryFault(f"{arguments[-1]} bytes: {error}") from None
 
     def synchronize(self, stream: int | None = None) -> None:
-        """Returns at once, since each launch ends before its call returns."""
+        """Returns immediately, since each launch ends before its call returns."""
 
 
 def open_devices() -> Sequence[CpuDevice]:
-    """Returns the one CPU device."""
+    """Returns a list of the one CPU device."""
     return [CpuDevice()]

@@ -3,8 +3,8 @@
 Everything happens in the device's *primary context*, the one that the CUDA runtime, and
 with it PyTorch, CuPy and JAX, use: pointers, streams and captures are shared with them.
 The context is retained once and never released, since other libraries may outlive us.
-Set-up goes through ``cuda.bindings.driver``; a launch is one ctypes call on a prebuilt
-block (:class:`CudaLaunch`), the cheapest way from Python.
+Set-up goes through ``cuda.bindings.driver``. A launch is one ctypes call with prebuilt
+arguments (:class:`CudaLaunch`), which costs least from Python.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def driver() -> Any:
 
 @functools.cache
 def libcuda() -> ctypes.CDLL:
-    """Loads the driver library, for calls whose cost from Python matters.
+    """Loads the CUDA driver library with ctypes, for calls that must cost little in Python.
 
     The GIL is released inside each call (CDLL): a launch blocks when the stream's queue is
     full, and a host callback on that stream may need the GIL before it can drain.
@@ -84,7 +84,7 @@ def libcuda() -> ctypes.CDLL:
 
 
 def describe(status: int) -> str:
-    """Returns name and text of the CUresult ``status``, with a hint if there is one."""
+    """Returns name and text of the CUresult ``status``, and a hint about its cause if known."""
     name, text = f"CUDA error {status}", "the driver has no text for it"
     try:
         cu = driver()
@@ -133,10 +133,10 @@ def pointer_device(ptr: int) -> int:
 
 
 def rates(compute: tuple[int, int], max_shared: int, get: Callable[[str], int]) -> Rates | None:
-    """Returns clock, memory and L2 rates of a GPU, from the driver; None if no kernel runs on it.
+    """Returns a GPU's rates for the cost model; None if no kernel runs on its architecture.
 
     ``get`` reads a device attribute. A rate that the driver does not report (some newer GPUs report
-    no memory clock) is taken from a typical GPU.
+    no memory clock) is that of a typical GPU.
     """
     found = standing_for(compute, max_shared)
     if found is None:
@@ -189,11 +189,11 @@ class CudaDevice(Device):
 
     @contextmanager
     def current(self) -> Iterator[None]:
-        """Makes the context current in this thread, and restores the previous one at the end.
+        """Context manager that makes the context current in this thread.
 
-        If the thread had no context, that of the first GPU stays current, as after a first call of
-        the CUDA runtime. Otherwise the driver would refuse each launch from such a thread, such as
-        one of autograd's, and it would have to be repeated.
+        Restores the previous one at the end. If there was none, that of the first GPU stays
+        current, as after a first call of the CUDA runtime. Otherwise the driver would refuse each
+        launch from such a thread, for example of autograd's.
         """
         cu = driver()
         before = int(_call("reading the current context", cu.cuCtxGetCurrent))
@@ -211,12 +211,12 @@ class CudaDevice(Device):
             _call(f"leaving the context of {self}", cu.cuCtxPopCurrent)
 
     @contextmanager
-    def _unordered(self) -> Iterator[None]:
-        """Like :meth:`current`, for work that is no stream operation (allocating, loading).
+    def _relaxed(self) -> Iterator[None]:
+        """Context manager like :meth:`current`, for calls that are no stream operations
+        (allocating, loading); also relaxes the capture mode.
 
-        While any thread captures in global mode, the driver refuses such calls on all
-        threads and spoils the capture, because they might wait for captured work. Ours
-        cannot, so this thread's mode is relaxed around them.
+        While any thread captures in global mode, the driver refuses such calls on all threads and
+        invalidates the capture, as they might wait for captured work. Ours cannot.
         """
         cu = driver()
         relaxed = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -230,7 +230,7 @@ class CudaDevice(Device):
     # -- kernels ------------------------------------------------------------------
     def _load(self, image: bytes, symbol: str) -> int:
         cu = driver()
-        with self._unordered():
+        with self._relaxed():
             module = _call(f"loading {symbol} on {self} ({self.arch})", cu.cuModuleLoadData, image)
             what = f"finding the kernel {symbol} in its module"
             return int(_call(what, cu.cuModuleGetFunction, module, symbol.encode()))
@@ -239,27 +239,27 @@ class CudaDevice(Device):
         cu = driver()
         limit = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         what = f"allowing {symbol} {nbytes} bytes of shared memory"
-        with self._unordered():
+        with self._relaxed():
             _call(what, cu.cuFuncSetAttribute, cu.CUfunction(handle), limit, nbytes)
 
     def prepare(self, *given: Any, **how: Any) -> Launch:
-        """Prepares a launch. A programmatic launch needs compute capability 9.0."""
+        """Implements :meth:`Device.prepare`. Programmatic launches need compute capability 9.0."""
         return CudaLaunch(self, *given, **how)
 
     def tensor_map(self, box: TensorBox, pointer: int) -> bytes:
-        """Encodes a tensor map. Takes some µs, so :class:`CudaLaunch` keeps the result."""
+        """Encodes a tensor map of memory at ``pointer``. Slow, so :class:`CudaLaunch` keeps it."""
         cu = driver()
         kinds, swizzles = cu.CUtensorMapDataType, cu.CUtensorMapSwizzle
         width = f"_{box.swizzle}B" if box.swizzle else "_NONE"
         # The im2col encoder takes corners as plain integers, and the box as two numbers.
-        made = cu.cuTensorMapEncodeIm2col if box.corners else cu.cuTensorMapEncodeTiled
+        encode = cu.cuTensorMapEncodeIm2col if box.corners else cu.cuTensorMapEncodeTiled
         spans = (*map(list, box.corners), *box.box) if box.corners else (
             [cu.cuuint32_t(size) for size in box.box],
         )  # fmt: skip
         with self.current():  # a thread may have none yet, such as a new one of torch's autograd
             encoded = _call(
                 f"making a tensor map of {box} at {pointer:#x}",
-                made,
+                encode,
                 getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_UINT{8 * box.itemsize}"),
                 len(box.size),
                 pointer,
@@ -282,13 +282,13 @@ class CudaDevice(Device):
 
     # -- memory -------------------------------------------------------------------
     def alloc(self, nbytes: int) -> int:
-        with self._unordered():
+        with self._relaxed():
             what = f"allocating {nbytes} bytes on {self}"
             return int(_call(what, driver().cuMemAlloc, max(nbytes, 1)))
 
     def free(self, ptr: int) -> None:
-        """Frees memory. The driver waits for work that uses it."""
-        with self._unordered():
+        """Frees device memory. The driver waits for work that uses it."""
+        with self._relaxed():
             _call(f"freeing memory of {self}", driver().cuMemFree, ptr)
 
     def copy_in(self, dst: int, src: int, nbytes: int, stream: int = 0) -> None:
@@ -322,12 +322,12 @@ class CudaDevice(Device):
     def lane(self, stream: int) -> tuple[int, int]:
         """Returns the stream's id, which no later stream reuses, and its capture's id (0 for none).
 
-        A capturing stream has no id to ask for (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, driver
-        580); its handle serves, as it cannot be reused within one capture.
+        Of a capturing stream, whose id the driver (580) refuses to report, returns the handle,
+        which is not reused within a capture.
         """
         try:
             cells, handle, where = self._probes.pop()
-        except IndexError:  # all in the hands of other threads
+        except IndexError:  # other threads are using all of them
             cells, handle = (ctypes.c_uint64 * 3)(), ctypes.c_void_p()
             where = tuple(ctypes.byref(cells, at) for at in (0, 8, 16))
         handle.value, cells[0], cells[2] = stream, stream, 0
@@ -340,7 +340,9 @@ class CudaDevice(Device):
 
     @staticmethod
     def _probe(cells: Any, handle: ctypes.c_void_p, where: tuple[Any, ...]) -> int:
-        """Asks for a stream's id, capture state and capture id, into ``cells`` at ``where``."""
+        """Reads a stream's id, capture state and capture id into ``cells``, at addresses ``where``;
+        returns the driver's status.
+        """
         library = libcuda()
         status: int = library.cuStreamGetCaptureInfo_v2(
             handle, where[1], where[2], None, None, None
@@ -396,7 +398,9 @@ class CudaDevice(Device):
         self._enqueue("ordering two streams", driver().cuStreamWaitEvent, stream, event.handle, 0)
 
     def mark(self, stream: int) -> Any:
-        """Records an event behind the work on ``stream``; None (never done) while it captures."""
+        """Returns an event recorded after the work on ``stream``; while the stream captures None,
+        for which :meth:`done` is always false.
+        """
         if self.lane(stream)[1]:
             return None
         with self.current():
@@ -406,7 +410,7 @@ class CudaDevice(Device):
         if mark is None:
             return False
         cu = driver()
-        with self._unordered():
+        with self._relaxed():
             (status,) = cu.cuEventQuery(mark)
             if status == cu.CUresult.CUDA_ERROR_NOT_READY:
                 return False
@@ -417,19 +421,19 @@ class CudaDevice(Device):
     @contextmanager
     def streams(self, count: int) -> Iterator[tuple[int, ...]]:
         cu = driver()
-        made: list[Any] = []
-        apart = cu.CUstream_flags.CU_STREAM_NON_BLOCKING
+        created: list[Any] = []
+        flags = cu.CUstream_flags.CU_STREAM_NON_BLOCKING
         with self.current():
             try:
                 for _ in range(count):
-                    made.append(_call("creating a stream", cu.cuStreamCreate, apart))
-                yield tuple(map(int, made))
+                    created.append(_call("creating a stream", cu.cuStreamCreate, flags))
+                yield tuple(map(int, created))
             finally:
-                for stream in made:
+                for stream in created:
                     _call("destroying a stream", cu.cuStreamDestroy, stream)
 
     def recorded(self, work: Callable[..., None], streams: int = 1) -> Callable[[int], None]:
-        """Captures ``work`` on ``streams`` streams, and returns the CUDA graph."""
+        """Captures ``work`` on ``streams`` new streams; returns the executable CUDA graph."""
         cu = driver()
         with self.streams(streams) as (stream, *others):
             mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
@@ -441,13 +445,13 @@ class CudaDevice(Device):
                 raise
             graph = _call("ending a capture", cu.cuStreamEndCapture, stream)
             try:
-                made = _call("making a CUDA graph", cu.cuGraphInstantiate, graph, 0)
+                executable = _call("making a CUDA graph", cu.cuGraphInstantiate, graph, 0)
             finally:
                 _call("destroying a graph", cu.cuGraphDestroy, graph)
-        return Graph(self, made)
+        return Graph(self, executable)
 
     def _record(self, stream: int) -> Any:
-        """Records a new event behind the work on ``stream``. The context must be current."""
+        """Returns a new event, recorded after the work on ``stream`` (in the current context)."""
         cu = driver()
         untimed = cu.CUevent_flags.CU_EVENT_DISABLE_TIMING
         event = _call("creating an event", cu.cuEventCreate, untimed)
@@ -456,7 +460,7 @@ class CudaDevice(Device):
 
 
 # -- launching --------------------------------------------------------------------------
-# One block of memory holds all that cuLaunchKernelEx reads:
+# One buffer holds all that cuLaunchKernelEx reads:
 #   CUlaunchConfig   7 u32 (grid, block, shared bytes), pad; u64 stream, attrs; u32 numAttrs, pad
 #   parameters       as packed by the caller, then tensor maps; padded to 8, aligned to 64
 #   u64              length of the parameters
@@ -486,22 +490,22 @@ _PROGRAMMATIC = ctypes.create_string_buffer(struct.pack("<I4xI60x", 6, 1), 72)
 _INVALID_CONTEXT, _INVALID_HANDLE = 201, 400  # CUresult
 
 _Map = list[Any]
-"""State of a tensor map in a block: index of its pointer, the address encoded in it (or None),
-the address of the map itself, and its TensorBox."""
-_Block = tuple[Any, ctypes.c_void_p, Any, ctypes.c_void_p | None, list[_Map]]
+"""State of a tensor map in an argument buffer: index of its pointer, the address encoded in it (or
+None), the address of the map itself, and its TensorBox."""
+_Buffer = tuple[Any, ctypes.c_void_p, Any, ctypes.c_void_p | None, list[_Map]]
+"""State of an argument buffer of a launch: its memory; pointers to the configuration, to the array
+of parameter pointers (or None) and to the extra options (or None), as cuLaunchKernelEx takes them;
+and its tensor maps."""
 
 
 class CudaLaunch:
-    """One kernel launch through ``cuLaunchKernelEx`` on a prebuilt block.
+    """One kernel launch through ``cuLaunchKernelEx``, whose arguments are in a prebuilt buffer.
 
-    Four prebuilt arguments instead of cuLaunchKernel's eleven save about 0.45 µs of
-    conversions in ctypes. A block in use is not in the list of idle ones, so threads never share
-    one.
+    Four prebuilt arguments instead of cuLaunchKernel's eleven save about 0.45 µs of conversions in
+    ctypes. A buffer in use is not in the list of idle ones, so threads never share one.
 
-    Whether the right context is current is asked beforehand (0.3 µs) only when the process
-    sees several GPUs. With one GPU the driver's refusal tells: a CUfunction belongs to a
-    context and cannot run in another, so nothing can go wrong unnoticed; the launch is
-    then repeated in its own context.
+    With several GPUs, a launch first checks that its context is current (0.3 µs). With one GPU, the
+    driver refuses a CUfunction in a foreign context; the launch is then repeated in its own.
     """
 
     __slots__ = (
@@ -545,10 +549,10 @@ class CudaLaunch:
 
     @property
     def prepared(self) -> tuple[Prepared, ...]:
-        """The one launch, with the arguments that it was prepared from."""
+        """The arguments that this launch was prepared from, as a tuple of one."""
         return (self._of,)
 
-    def _build(self) -> _Block:
+    def _build(self) -> _Buffer:
         config, params = self._parts
         padded = params + bytes(-len(params) % 8)
         size = _CONFIG.size + len(padded) + _EXTRA.size
@@ -570,8 +574,8 @@ class CudaLaunch:
         return memory, start, (ctypes.c_void_p * len(found))(*found), None, maps
 
     def _bind(self, pointers: int) -> Callable[..., None]:
-        """Returns the function ``fire`` as straight-line code. It takes a third less time than a
-        method that takes ``*pointers`` and picks those that the kernel needs.
+        """Returns ``fire`` as straight-line code for ``pointers`` pointers, which takes a third
+        less time than a method with ``*pointers``.
         """
         attributes, writes = self._attributes, self._params.writes
         form = "2QI4x" if attributes[1] else "Q16x"  # pad bytes are written as zeros
@@ -583,11 +587,11 @@ class CudaLaunch:
             self._enqueue,
             self._function,
             self._failed,
-            self._place,
+            self._set_address,
         )
 
-    def _place(self, found: _Map, pointer: int) -> None:
-        """Sets the address in a block's tensor map to ``pointer``; encodes the map at first use."""
+    def _set_address(self, found: _Map, pointer: int) -> None:
+        """Sets the address in a tensor map to ``pointer``; encodes the map at first use."""
         _, before, where, box = found
         found[1] = None  # in case the next lines fail
         if before is None:
@@ -600,11 +604,13 @@ class CudaLaunch:
             check(status, f"moving a tensor map to {pointer:#x}")
         found[1] = pointer
 
-    def _failed(self, block: _Block, status: int) -> None:
-        """Repeats a launch that met a wrong context; raises DeviceError for everything else."""
+    def _failed(self, buffer: _Buffer, status: int) -> None:
+        """Handles a failed launch of ``buffer``: repeats it if it was refused for a wrong context
+        (by ``status``, a CUresult), and raises DeviceError otherwise.
+        """
         if status in (_INVALID_CONTEXT, _INVALID_HANDLE):
             with self._device.current():
-                status = self._enqueue(block[1], self._function, block[2], block[3])
+                status = self._enqueue(buffer[1], self._function, buffer[2], buffer[3])
         check(status, f"launching {self._symbol} for {self._what} on {self._device}")
 
 
@@ -612,32 +618,35 @@ class CudaLaunch:
 def _firing(
     pointers: int, order: tuple[int | None, ...], attributes: tuple[int, int], maps: bool
 ) -> Callable[..., Callable[..., None]]:
-    """Generates :attr:`CudaLaunch.fire` for ``pointers`` pointers; ``order``: the kernel's choice.
+    """Generates a function that takes a launch's state and returns :attr:`CudaLaunch.fire` for it.
 
-    Only integers go into the source: the format ``d`` takes nothing else.
+    ``pointers``: how many ``fire`` takes; ``order``: the leading part of :attr:`Parameters.order`,
+    up to the last pointer that is not null; ``attributes``: address and number of
+    CUlaunchAttributes; ``maps``: whether there are tensor maps. Only integers go into the source
+    (format ``d``).
     """
     given = "".join(f", p{i:d}" for i in range(pointers))
     written = "".join(", 0" if which is None else f", p{which:d}" for which in order)
     if attributes[1]:
         written = f", {attributes[0]:d}, {attributes[1]:d}{written}"
-    placed = f"""
+    set_addresses = f"""
         pointers = ({given.removeprefix(", ")},)
         for found in maps:
             if found[1] != pointers[found[0]]:
-                place(found, pointers[found[0]])"""
+                set_address(found, pointers[found[0]])"""
     source = f"""
-def make(take, give, build, pack, enqueue, function, failed, place):
+def make(pop, push, build, pack, enqueue, function, failed, set_address):
     def fire(stream{given}):
         try:
-            block = take()
-        except IndexError:  # the others are in the hands of other threads
-            block = build()
-        memory, config, parameters, extra, maps = block
-        pack(memory, {_STREAM_AT}, stream{written}){placed if maps else ""}
+            buffer = pop()
+        except IndexError:  # other threads are using the others
+            buffer = build()
+        memory, config, parameters, extra, maps = buffer
+        pack(memory, {_STREAM_AT}, stream{written}){set_addresses if maps else ""}
         status = enqueue(config, function, parameters, extra)
         if status:
-            failed(block, status)
-        give(block)
+            failed(buffer, status)
+        push(buffer)
     return fire
 """
     namespace: dict[str, Any] = {}
@@ -655,7 +664,9 @@ def _replace_address() -> Callable[[int, int], int]:
 
 
 def _guarded(device: CudaDevice) -> Callable[..., int]:
-    """Returns ``cuLaunchKernelEx``, guarded: INVALID_CONTEXT unless the device's is current."""
+    """Returns ``cuLaunchKernelEx`` with a check: it returns INVALID_CONTEXT unless the device's
+    context is current.
+    """
     library, context = libcuda(), device.context
     enqueue, ask = library.cuLaunchKernelEx, library.cuCtxGetCurrent
     cells: list[tuple[ctypes.c_void_p, Any]] = []
@@ -706,5 +717,5 @@ class Graph:
     def __del__(self) -> None:
         handle, self._handle = self._handle, None
         if handle is not None and not sys.is_finalizing():
-            with self._device._unordered():
+            with self._device._relaxed():
                 _call("destroying a graph", driver().cuGraphExecDestroy, handle)

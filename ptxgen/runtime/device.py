@@ -1,9 +1,9 @@
 """Interface of devices that run kernels.
 
-:class:`Device` holds everything that is the same for all kinds (which arch to compile
-for, lazily loaded functions, shared-memory limits, the default device) on top of a few
-primitives. A CUDA device implements the primitives through the driver
-(:mod:`ptxgen.runtime.cuda`); another kind joins with :func:`ptxgen.runtime.registry.register`.
+:class:`Device` implements everything that is the same for all kinds (the architecture to compile
+for, lazily loaded functions, shared-memory limits) on top of a few primitives. A CUDA device
+implements the primitives through the driver (:mod:`ptxgen.runtime.cuda`). Other kinds are added by
+:func:`ptxgen.runtime.registry.register`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ptxgen.runtime.workspace import Workspace
 from ptxgen.spec import ARCHITECTURES
 
 DEFAULT_SHARED_LIMIT = 32 * 1024
-"""Dynamic shared memory, in bytes, that a kernel has without raising its limit.
+"""Dynamic shared memory, in bytes, that a kernel may use without raising its limit.
 
 The default limit of 48 KiB (CUDA programming guide) also includes static shared memory, whose size
 the device does not know; this leaves 16 KiB for it.
@@ -83,25 +83,27 @@ class Device(ABC):
 
     @property
     def gpu(self) -> str:
-        """Name of the GPU whose tuning fits (:mod:`ptxgen.cost.tuning`)."""
+        """Name of the GPU whose tuning, the constants of the cost model, predicts times on this
+        device (:mod:`ptxgen.cost.tuning`).
+        """
         return self.name
 
     @property
     def identity(self) -> str:
-        """Name of the device and its driver, a key for measured times."""
+        """Name of the device and its driver, as a key of measured times."""
         return f"{self.name}, {self.sms} SMs"
 
     def capturing(self, stream: int) -> bool:
-        """Whether work on ``stream`` is recorded into a graph instead of done."""
+        """Whether ``stream`` is capturing: its work is recorded into a graph, not run."""
         return False
 
     def timed(
         self, work: Sequence[Callable[[], None]], stream: int, rounds: int
     ) -> list[list[float]]:
-        """Measures functions that enqueue on ``stream``; returns µs for each, for each round.
+        """Times functions that enqueue on ``stream``; returns µs for each function and round.
 
-        They take turns, each with a cold L2, after one warm-up round. Waits for the device. Raises
-        DeviceError where :attr:`can_time` is false.
+        A round runs all in order, each with a cold L2; a warm-up round comes first. Waits for the
+        device. Raises DeviceError where :attr:`can_time` is false.
         """
         raise DeviceError(f"{self} times nothing")
 
@@ -113,7 +115,7 @@ class Device(ABC):
         raise DeviceError(f"{self} counts nothing")
 
     def load(self, image: bytes, symbol: str, shared_bytes: int = 0) -> Function:
-        """Loads ``symbol`` from a cubin and allows it ``shared_bytes`` of dynamic shared memory.
+        """Loads ``symbol`` from an image, with ``shared_bytes`` of dynamic shared memory allowed.
 
         Raises DeviceError when the device has less shared memory, or refuses the image.
         """
@@ -128,12 +130,12 @@ class Device(ABC):
         return Function(self, symbol, handle, shared_bytes, image)
 
     def kernel(self, symbol: str, image: Callable[[str], bytes], shared_bytes: int = 0) -> Function:
-        """Returns the kernel ``symbol``, compiled and loaded when it is first asked for.
+        """Returns the kernel ``symbol``; compiles and loads it at the first call.
 
-        ``image`` is called with :attr:`arch` and returns a cubin; once per symbol, also
-        when several threads ask at once (different symbols compile in parallel). A symbol
-        names its content: asking again with another image returns the first. Raises what
-        ``image`` and :meth:`load` raise, and remembers nothing then.
+        ``image`` is called with :attr:`arch` and returns the image, once per symbol even if threads
+        call concurrently (different symbols compile in parallel). A symbol identifies its image:
+        later calls return the first kernel. Raises what ``image`` and :meth:`load` raise, and then
+        keeps nothing.
         """
         function = self._functions.get(symbol)
         if function is None:
@@ -145,8 +147,8 @@ class Device(ABC):
         return function
 
     def imaged(self, symbol: str, image: bytes, shared_bytes: int = 0) -> Function:
-        """Returns the kernel ``symbol`` of ``image``. It reuses the loaded kernel if that has the
-        same image, and otherwise loads another, which :meth:`kernel` does not return. Raises as
+        """Returns the kernel ``symbol`` of ``image``: the one that :meth:`kernel` has loaded if it
+        has the same image, else a new one, which :meth:`kernel` never returns. Raises as
         :meth:`load`.
         """
         found = self._functions.get(symbol)
@@ -155,7 +157,7 @@ class Device(ABC):
         return self.load(image, symbol, shared_bytes)
 
     def loaded(self) -> tuple[str, ...]:
-        """Returns the names of loaded kernels, in the order in which they were first asked for."""
+        """Returns the names of the kernels that :meth:`kernel` has loaded, oldest first."""
         return tuple(self._functions)
 
     def prepare(
@@ -170,10 +172,10 @@ class Device(ABC):
     ) -> Launch:
         """Prepares a launch of ``function``, to be fired with a stream and ``pointers`` pointers.
 
-        ``params``: the parameter list, and where firing writes each pointer. ``what``
-        describes the problem in error messages. ``programmatic`` permits the launch to start
-        before the one ahead of it in its stream has ended; its kernel must wait for that end by
-        itself (``griddepcontrol.wait``). A device without overlap has nothing to do for it.
+        ``params``: the parameter list, and the positions of the pointers in it. ``what`` describes
+        the problem in error messages. ``programmatic`` permits the launch to start before the one
+        ahead of it in its stream has ended; its kernel must call ``griddepcontrol.wait``. A device
+        that runs launches one after the other ignores it.
         """
         return GenericLaunch(function, grid, block, params, pointers, what, programmatic)
 
@@ -238,15 +240,15 @@ class Device(ABC):
 
     # Stream order. These defaults fit a device that finishes each call before returning.
     def lane(self, stream: int) -> Hashable:
-        """Names the queue behind ``stream``: works of one lane never overlap in time.
+        """Returns a key of the queue behind ``stream``: work with one key never overlaps in time.
 
-        Two captures on one stream are two lanes, because their graphs may be replayed
-        anywhere; so are two streams that had the same handle one after the other.
+        Two captures on one stream have two keys, because their graphs may be replayed anywhere; so
+        have two streams that had one handle one after the other.
         """
         return 0
 
     def event(self, stream: int) -> Any:
-        """Records an event behind the work enqueued on ``stream`` so far, for :meth:`wait`."""
+        """Records an event after the work enqueued on ``stream`` so far, for :meth:`wait`."""
         return None
 
     def wait(self, stream: int, event: Any) -> None:  # noqa: B027 - nothing to wait for
@@ -258,7 +260,7 @@ class Device(ABC):
             self.wait(stream, self.event(after))
 
     def mark(self, stream: int) -> Any:
-        """Returns a mark behind the work enqueued on ``stream`` so far, for :meth:`done`."""
+        """Returns a mark after the work enqueued on ``stream`` so far, for :meth:`done`."""
         return None
 
     def done(self, mark: Any) -> bool:
@@ -267,7 +269,7 @@ class Device(ABC):
 
     @contextmanager
     def streams(self, count: int) -> Iterator[tuple[int, ...]]:
-        """Creates ``count`` private streams, for recording, and destroys them at the end."""
+        """Context manager of ``count`` new streams, for recording; destroys them at the end."""
         yield (0,) * count
 
     def recorded(self, work: Callable[..., None], streams: int = 1) -> Callable[[int], None]:

@@ -21,7 +21,7 @@ CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 """Values of DLDeviceType."""
 
 READ_ONLY = 1
-"""Bit of DLManagedTensorVersioned.flags."""
+"""Bit of DLManagedTensorVersioned.flags for read-only memory."""
 
 _NAMES = {
     **{(0, bits): f"int{bits}" for bits in (8, 16, 32, 64)},
@@ -72,7 +72,7 @@ class _Versioned(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Contents of a capsule. ``strides`` count elements; ``owner`` keeps the memory alive."""
+    """Tensor of a DLPack capsule. ``strides`` count elements; ``owner`` keeps the memory alive."""
 
     ptr: int
     shape: tuple[int, ...]
@@ -105,7 +105,7 @@ def device_of(obj: Any) -> tuple[int, int]:
 
 
 def request(obj: Any, stream: int | None) -> object:
-    """Asks ``obj`` for a capsule whose data is ready for work on ``stream``.
+    """Calls ``obj.__dlpack__``; returns a capsule whose data is ready for work on ``stream``.
 
     ``stream`` is a handle, or None for memory without streams.
     """
@@ -118,9 +118,10 @@ def request(obj: Any, stream: int | None) -> object:
 
 
 def read(capsule: object, name: str) -> Exported:
-    """Parses a capsule; ``name`` is the argument's name for errors.
+    """Parses a DLPack capsule; ``name`` is the argument's name for errors.
 
-    Raises DtypeError for dtypes that ptxgen knows no name for.
+    Raises DtypeError for an unknown dtype or version, and for an object that is no DLPack capsule,
+    or one that a consumer has used.
     """
     readonly = False
     if _is_valid(capsule, _VERSIONED):
@@ -188,7 +189,11 @@ def export(
     versioned: bool,
     readonly: bool = False,
 ) -> object:
-    """Returns a capsule for row-major memory at ``ptr``, which ``owner`` keeps alive."""
+    """Returns a DLPack capsule for row-major memory at ``ptr``, which ``owner`` keeps alive.
+
+    ``device``: DLDeviceType and index; ``versioned``: whether it has the format of DLPack 1.0,
+    without which ``readonly`` has no effect.
+    """
     managed: Any = _Versioned(major=1, minor=0) if versioned else _Managed()
     code, bits = _CODES[dtype]
     ndim = len(shape)

@@ -1,7 +1,7 @@
 """Launches prepared once per problem and fired many times.
 
-The parameter list of a kernel is one packed block, pointers first. Preparing a launch packs the
-whole list; firing rewrites only the pointers, and the tensor maps that start at them.
+The parameter list of a kernel is one packed buffer, pointers first. Preparing a launch packs the
+whole list; firing rewrites only the pointers, and the addresses in tensor maps.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SCRATCH_UNIT = 256
 
 @dataclass(frozen=True, slots=True)
 class TensorBox:
-    """A tensor-map parameter: an array in global memory, and the box of it that one TMA copy
-    transfers. All dimensions are innermost first.
+    """A tensor-map (CUtensorMap) parameter: an array in global memory, and the box of it that one
+    TMA copy transfers. All dimensions are innermost first.
     """
 
     pointer: int
@@ -52,8 +52,8 @@ class Parameters:
     """A kernel's parameter list without its pointers and tensor maps, which firing writes.
 
     ``packed``: the whole list, with zeros for pointers and maps. ``order``: for each leading
-    pointer parameter, its index among the fired pointers, None for null. ``offsets``: byte offset
-    of each parameter that is no map. ``maps``: the tensor maps.
+    pointer parameter, the index of its value in the arguments of ``fire``, None for null.
+    ``offsets``: byte offset of each parameter that is no map. ``maps``: the tensor maps.
     """
 
     packed: bytes
@@ -62,28 +62,28 @@ class Parameters:
     maps: tuple[TensorBox, ...] = ()
 
     def faults(self, fired: int) -> Iterator[tuple[str, str, str]]:
-        """Yields each fault for a launch with ``fired`` pointers: its place, the value there, and
-        the accepted values. Launches write to the block at these offsets, and generate code with
-        these indices, so both must be valid.
+        """Yields each invalid value, for a launch with ``fired`` pointers, as texts: the field, its
+        value, the accepted values. Launches write to memory at these offsets, and generate code
+        with these indices, so both must be valid.
         """
-        room = len(self.packed)
-        if 8 * len(self.order) > room:
-            yield "order", f"of {len(self.order)} pointers", f"at most {room // 8}, of 8 bytes each"
+        size = len(self.packed)
+        if 8 * len(self.order) > size:
+            yield "order", f"of {len(self.order)} pointers", f"at most {size // 8}, of 8 bytes each"
         for i, which in enumerate(self.order):
-            if which is not None and not _within(which, fired):
+            if which is not None and not _is_index(which, fired):
                 yield f"order[{i}]", ascii(which), f"null or one of {fired} pointers"
         end = 0
         for i, at in enumerate(self.offsets):
-            if not _within(at, room - 3) or at % 4 or at < end:
-                takes = f"a multiple of 4 from {end} to {room - 4}"
+            if not _is_index(at, size - 3) or at % 4 or at < end:
+                takes = f"a multiple of 4 from {end} to {size - 4}"
                 yield f"offsets[{i}]", ascii(at), takes
                 return
             end = at + 4
         for i, box in enumerate(self.maps):
-            if not _within(box.pointer, fired):
+            if not _is_index(box.pointer, fired):
                 yield f"maps[{i}].pointer", ascii(box.pointer), f"one of {fired} pointers"
-            if not _within(box.at, room - MAP_BYTES + 1) or box.at % 64 or box.at < end:
-                takes = f"a multiple of 64 from {end} to {room - MAP_BYTES}"
+            if not _is_index(box.at, size - MAP_BYTES + 1) or box.at % 64 or box.at < end:
+                takes = f"a multiple of 64 from {end} to {size - MAP_BYTES}"
                 yield f"maps[{i}].at", ascii(box.at), takes
                 return
             end = box.at + MAP_BYTES
@@ -94,7 +94,9 @@ class Parameters:
         return max((i + 1 for i, which in enumerate(self.order) if which is not None), default=0)
 
     def pick(self, fired: int) -> Callable[[Sequence[int]], Sequence[int]] | None:
-        """Returns a function from fired pointers to those of the list; None if they are equal."""
+        """Returns a function that selects the kernel's pointers from the ``fired`` ones; None if
+        the kernel takes all of these, in their order.
+        """
         order = self.order[: self.writes]
         if order == tuple(range(fired)):
             return None
@@ -108,13 +110,15 @@ class Parameters:
         return take if len(order) > 1 else lambda pointers: (take(pointers),)
 
 
-def _within(number: Any, count: int) -> bool:
-    return type(number) is int and 0 <= number < count
+def _is_index(value: Any, count: int) -> bool:
+    return type(value) is int and 0 <= value < count
 
 
 def check_parameters(params: Parameters, fired: int, what: str) -> None:
-    """Raises DeviceError unless a launch with ``fired`` pointers can take ``params``."""
-    if not _within(fired, 1 << 31):
+    """Raises DeviceError if ``params`` has an invalid value for a launch that is fired with
+    ``fired`` pointers; ``what`` describes the launch in the error.
+    """
+    if not _is_index(fired, 1 << 31):
         raise DeviceError(f"launching {what}: pointers is {fired!r}; takes how many there are")
     for at, got, takes in params.faults(fired):
         raise DeviceError(f"launching {what}: {at} is {got}; takes {takes}")
@@ -149,7 +153,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Arguments of :meth:`Device.prepare` from which a launch was prepared."""
+    """Arguments of :meth:`Device.prepare` from which a kernel launch was prepared."""
 
     function: Function
     grid: Dim3
@@ -162,7 +166,7 @@ class Prepared:
 
 
 class Launch(Protocol):
-    """A prepared launch, which several threads may fire at once."""
+    """Protocol of a prepared launch; threads may fire it concurrently."""
 
     @property
     def prepared(self) -> tuple[Prepared, ...]:
@@ -176,7 +180,9 @@ class Launch(Protocol):
 
 
 class GenericLaunch:
-    """A launch through :meth:`Device.launch`, for devices without a faster one of their own."""
+    """A launch that packs all parameters and calls :meth:`Device.launch`, for devices without a
+    faster method.
+    """
 
     __slots__ = ("_leading", "_of", "_pick")
 
@@ -197,11 +203,11 @@ class GenericLaunch:
 
     @property
     def prepared(self) -> tuple[Prepared, ...]:
-        """The one launch, with the arguments that it was prepared from."""
+        """The arguments that this launch was prepared from, as a tuple of one."""
         return (self._of,)
 
     def fire(self, stream: int, *pointers: int) -> None:
-        """Packs the parameter list and enqueues the launch."""
+        """Packs the parameter list with ``pointers`` and enqueues the launch."""
         of = self._of
         packed = bytearray(of.params.packed)
         self._leading.pack_into(packed, 0, *(self._pick(pointers) if self._pick else pointers))
@@ -212,12 +218,11 @@ class GenericLaunch:
 
 
 class ScratchLaunch:
-    """Launches in a row, enqueued back to back on one stream, that share scratch memory.
+    """A sequence of launches on one stream that share scratch memory.
 
     ``steps``: the launches; ``sizes``: bytes of each scratch memory. Every step receives the
-    caller's pointers and, behind them, one to each scratch memory. The scratch is borrowed
-    while the steps are enqueued, so two threads on one stream never write the same scratch
-    between each other's steps.
+    caller's pointers, then a pointer to each scratch memory. The scratch is borrowed while the
+    steps are enqueued, so the steps of two threads on one stream never share it.
     """
 
     __slots__ = ("_nbytes", "_offsets", "_workspace", "sizes", "steps")
@@ -236,10 +241,10 @@ class ScratchLaunch:
 
     def fire(self, stream: int, *pointers: int) -> None:
         """Borrows scratch memory and enqueues all steps."""
-        shelf, scratch = self._workspace.borrow(stream, self._nbytes)
-        places = [scratch.ptr + offset for offset in self._offsets]
+        idle, scratch = self._workspace.borrow(stream, self._nbytes)
+        scratch_pointers = [scratch.ptr + offset for offset in self._offsets]
         try:
             for step in self.steps:
-                step.fire(stream, *pointers, *places)
-        finally:  # later borrowers are behind these steps in stream order
-            shelf.append(scratch)
+                step.fire(stream, *pointers, *scratch_pointers)
+        finally:  # work of later borrowers comes after these steps in stream order
+            idle.append(scratch)

@@ -13,7 +13,7 @@ from ptxgen.runtime.device import Device
 
 
 class _Kind:
-    """One kind of device, such as "cuda"; its devices are opened when first asked for."""
+    """One kind of device, such as "cuda"; its devices are opened at first use."""
 
     def __init__(self, factory: Callable[[], Sequence[Device]]) -> None:
         self.factory = factory
@@ -35,10 +35,10 @@ _context_default: ContextVar[Device | None] = ContextVar("ptxgen_device", defaul
 
 
 def register(kind: str, factory: Callable[[], Sequence[Device]]) -> None:
-    """Adds a kind of devices.
+    """Adds the kind ``kind`` of devices, or replaces it.
 
-    ``factory`` is called once, at first use, and returns the devices in index order; it
-    raises DeviceError when this machine cannot have any. Registering again replaces it.
+    ``factory`` is called once, at first use, and returns the devices in index order; it raises
+    DeviceError if this machine has none.
     """
     global _no_gpu
     _kinds[kind] = _Kind(factory)
@@ -62,7 +62,7 @@ register("cpu", _cpu_devices)
 
 
 def devices() -> tuple[Device, ...]:
-    """Returns every usable device of every kind; empty on a machine that has none."""
+    """Returns every usable device of every kind: the GPUs, if there are any, and the CPU device."""
     found: list[Device] = []
     for kind in _kinds.values():
         try:
@@ -116,7 +116,7 @@ def _best_device() -> Device:
 
 
 def set_default_device(spec: str | Device | None) -> None:
-    """Sets the default device of the process (all threads); None restores the rule.
+    """Sets the default device of the process (all threads); None restores the automatic choice.
 
     ``spec``: ``"cuda"``, ``"cuda:1"``, ``"cpu"`` or a device. Raises OptionError for an unknown
     name, DeviceError when there is no such device here.
@@ -126,10 +126,10 @@ def set_default_device(spec: str | Device | None) -> None:
 
 
 class use_device:  # noqa: N801 - reads as a statement: with ptxgen.use_device("cuda:1")
-    """Context manager: the default device of this thread (or task) inside the block.
+    """Context manager that sets the default device of this thread (or asyncio task).
 
-    Like every context variable it does not reach threads started inside the block.
-    Arrays that already live on a GPU are computed where they live, whatever the default.
+    Like every context variable it does not reach threads started inside the ``with`` block. Arrays
+    on a GPU are computed on that GPU, whatever the default.
 
     Raises OptionError for an unknown name, DeviceError when there is no such device here.
     """

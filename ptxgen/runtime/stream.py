@@ -17,7 +17,7 @@ _LEGACY = 1  # CU_STREAM_LEGACY: another name of stream 0
 
 
 def resolve(stream: Any, operands: Iterable[Any]) -> int:
-    """Returns the handle of the stream for a call with ``operands``.
+    """Returns the handle of the stream that a call with ``operands`` works on.
 
     ``stream``: None, a handle (int), an object with ``__cuda_stream__``, a PyTorch or a CuPy
     stream. Raises OptionError for anything else, DeviceError for a stream of another GPU
@@ -32,7 +32,7 @@ def resolve(stream: Any, operands: Iterable[Any]) -> int:
                 return cupy_current(int(operand.device.id))
         return 0
     try:
-        return _given(stream, operands)
+        return _passed(stream, operands)
     except PtxgenError:
         raise
     except Exception as error:  # of an object whose attributes fail
@@ -42,8 +42,8 @@ def resolve(stream: Any, operands: Iterable[Any]) -> int:
         ) from error
 
 
-def _given(stream: Any, operands: Iterable[Any]) -> int:
-    """Returns the handle of a stream that a caller passes."""
+def _passed(stream: Any, operands: Iterable[Any]) -> int:
+    """Returns the handle of a stream passed as ``stream=``, after a check of its GPU."""
     index = getattr(stream, "device_index", None)  # torch.cuda.Stream
     if index is None:
         index = getattr(stream, "device_id", None)  # cupy.cuda.Stream; -1: any

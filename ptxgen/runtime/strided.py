@@ -17,7 +17,7 @@ Ints = tuple[int, ...]
 
 
 class Strided:
-    """Base class of arrays with ``shape``, ``strides`` and ``dtype``; ``laid`` makes views."""
+    """Base class of arrays with ``shape``, ``strides`` (in elements) and ``dtype``."""
 
     __slots__ = ()
     shape: Ints
@@ -25,7 +25,7 @@ class Strided:
     dtype: str
 
     def laid(self, shape: Ints, strides: Ints) -> Self:
-        """Returns a view of the same first element with another shape and other strides."""
+        """Returns a view from the same first element, with this shape and these strides."""
         raise NotImplementedError
 
     @property
@@ -50,7 +50,7 @@ class Strided:
 
     @property
     def reach(self) -> int:
-        """Bytes between the first and the end of the last element."""
+        """Bytes from the lowest to the highest byte of all elements, gaps included."""
         low, high = extent(self.shape, self.strides, self.itemsize)
         return high - low
 
@@ -62,8 +62,8 @@ class Strided:
     def matrix(self, name: str) -> Self:
         """Returns a view as [rows, columns], with all leading dimensions flattened into rows.
 
-        Raises ShapeError for fewer than two dimensions (one dimension counts as one row), or
-        when no single stride walks the rows.
+        One dimension counts as one row. Raises ShapeError for no dimension, and for leading
+        dimensions that one stride cannot describe.
         """
         if not self.shape:
             raise ShapeError(f"{name} has no dimensions; takes at least one")
@@ -127,7 +127,7 @@ def extent(shape: Ints, strides: Ints, itemsize: int) -> tuple[int, int]:
 
 
 def reshaped(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
-    """Returns strides that view the elements in shape ``to``; None if no view can."""
+    """Returns the strides of an array's view with shape ``to``; None if that takes a copy."""
     if prod(shape) == 0:
         return contiguous_strides(to)
     runs = [(1, 1)]  # (size, stride) of each run of dimensions that merge into one
@@ -138,23 +138,23 @@ def reshaped(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
         elif n != 1:
             runs.append((n, step))
     found: list[int] = []
-    (left, step), usual = runs.pop(), 1
+    (rest, step), usual = runs.pop(), 1
     for n in reversed(to):
         if n == 1:  # a dimension of one element may have any stride
             found.append(usual)
             continue
-        if left == 1 and runs:
-            left, step = runs.pop()
-        if left % n:
+        if rest == 1 and runs:
+            rest, step = runs.pop()
+        if rest % n:
             return None
         found.append(step)
-        left, step = left // n, step * n
+        rest, step = rest // n, step * n
         usual = step
     return tuple(reversed(found))
 
 
 def spread(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
-    """Returns strides that broadcast to shape ``to`` as NumPy does; None if none can."""
+    """Returns the strides of an array broadcast to shape ``to``; None if it does not broadcast."""
     lead = len(to) - len(shape)
     if lead < 0:
         return None
@@ -167,13 +167,13 @@ def spread(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
 
 
 def steps(shape: Ints, strides: Ints) -> list[tuple[int, int]]:
-    """Returns (absolute stride, size) of dimensions of several elements, innermost first."""
+    """Returns (absolute stride, size) of each dimension of more than one element, by stride."""
     pairs = zip(strides, shape, strict=True)
     return sorted((abs(stride), size) for stride, size in pairs if size > 1)
 
 
 def overlaps_itself(shape: Ints, strides: Ints) -> bool:
-    """Whether two elements may share memory (zero strides, too short a pitch)."""
+    """Whether two elements of an array may share memory (zero strides, too short a pitch)."""
     reach = 1
     for stride, size in steps(shape, strides):
         if stride < reach:
@@ -183,18 +183,19 @@ def overlaps_itself(shape: Ints, strides: Ints) -> bool:
 
 
 def rows_of(shape: Ints, strides: Ints) -> tuple[int, int] | None:
-    """Returns (row pitch, row width) in elements; None unless rows are dense and evenly spaced.
+    """Returns (row pitch, row width) in elements, if the array is dense rows with a constant pitch;
+    else None.
 
     The pitch of a single row is 0.
     """
-    walk = steps(shape, strides)
+    outer = steps(shape, strides)
     width = 1
-    while walk and walk[0][0] == width:
-        width *= walk.pop(0)[1]
-    if not walk:
+    while outer and outer[0][0] == width:
+        width *= outer.pop(0)[1]
+    if not outer:
         return 0, width
-    pitch = expected = walk[0][0]
-    for stride, size in walk:
+    pitch = expected = outer[0][0]
+    for stride, size in outer:
         if stride != expected:
             return None
         expected = stride * size

@@ -36,7 +36,7 @@ class Memory(Protocol):
         """Frees device memory that :meth:`alloc` returned."""
 
     def synchronize(self, stream: int | None = None) -> None:
-        """Waits for the device."""
+        """Waits for ``stream``, or for the whole device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Scratch:
 
 
 class Workspace:
-    """The scratch buffers of one device. Safe to use from several threads."""
+    """The scratch buffers of one device, which kernels reuse. Thread-safe."""
 
     def __init__(self, device: Memory) -> None:
         self._device = device
@@ -58,27 +58,26 @@ class Workspace:
 
     @property
     def nbytes(self) -> int:
-        """Device memory that the workspace holds, in bytes."""
+        """Device memory of all scratch buffers, in bytes."""
         return sum(scratch.nbytes for scratch in self._all)
 
     def borrow(self, stream: int, nbytes: int) -> tuple[list[Scratch], Scratch]:
-        """Returns the lane's list of idle buffers, and a buffer of at least ``nbytes`` from it.
+        """Returns the stream's list of idle buffers, and a buffer of at least ``nbytes`` from it.
 
-        Append the buffer to the list as soon as the work has been enqueued. Allocates
-        only when the lane has no idle buffer of that size; allocating is no stream
-        operation and allowed during capture.
+        Append the buffer to the list as soon as the work that uses it has been enqueued. Without an
+        idle buffer of that size one is allocated, which is allowed during capture.
         """
         lane = self._device.lane(stream)
-        shelf = self._idle.get(lane)
-        if shelf is None:
-            shelf = self._idle.setdefault(lane, [])
+        idle = self._idle.get(lane)
+        if idle is None:
+            idle = self._idle.setdefault(lane, [])
         try:
-            scratch = shelf.pop()  # atomic: of two threads on one lane each gets its own
+            scratch = idle.pop()  # atomic: of two threads on one lane each gets its own
         except IndexError:
-            return shelf, self._allocate(max(nbytes, SMALLEST))
-        if scratch.nbytes < nbytes:  # outgrown: kept in _all, never handed out again
-            return shelf, self._allocate(max(nbytes, 2 * scratch.nbytes))
-        return shelf, scratch
+            return idle, self._allocate(max(nbytes, SMALLEST))
+        if scratch.nbytes < nbytes:  # outgrown: kept in _all, never lent again
+            return idle, self._allocate(max(nbytes, 2 * scratch.nbytes))
+        return idle, scratch
 
     def _allocate(self, nbytes: int) -> Scratch:
         scratch = Scratch(self._device.alloc(nbytes), nbytes)
@@ -87,10 +86,10 @@ class Workspace:
         return scratch
 
     def release(self) -> None:
-        """Waits for the device and frees all scratch.
+        """Waits for the device and frees all scratch buffers.
 
-        The caller promises that no other thread is launching, and that no captured graph
-        that uses scratch will be replayed again.
+        The caller guarantees that no other thread is launching, and that no captured graph that
+        uses scratch memory will be replayed again.
         """
         self._device.synchronize()
         with self._lock:

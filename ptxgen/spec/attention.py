@@ -59,11 +59,12 @@ DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
 SMS, SPLITS, FEWEST, LARGE = var("SMS"), var("SPLITS"), var("FEWEST"), var("LARGE")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
-"""Keys of a page, and pages; ``HEADS, SEQS``: heads of keys, and sequences."""
+"""Keys of a page, and number of pages; ``HEADS, SEQS``: numbers of heads of keys, and of
+sequences."""
 QUERIES, TOTAL_K = var("QUERIES"), var("TOTAL_K")
 FLAGS, WINDOW = var("FLAGS"), var("WINDOW")
-"""Mask flags, and width of the sliding window; ``QUERIES, TOTAL_K``: queries and keys of a
-sequence."""
+"""Mask flags, and width of the sliding window, in keys; ``QUERIES, TOTAL_K``: numbers of queries
+and of keys."""
 TOTALS_MAX = 128
 """Largest head dimension of values whose running totals over splits fit shared memory next to the
 ring, with two consumer warpgroups."""
@@ -100,7 +101,7 @@ def area_offsets(**sizes: int) -> Mapping[str, int]:
 
 
 def tiles(rows: int) -> Expr:
-    """Returns an upper bound of the number of tiles, in a problem, of ``rows`` rows each."""
+    """Returns an upper bound of the number of tiles in a problem, if a tile has ``rows`` rows."""
     return (ceil_div(ROWS, rows) + EXTRA) * PAIRS
 
 
@@ -148,9 +149,9 @@ LENGTHS = tuple(
 
 
 def paged(page: int, begun: bool) -> int:
-    """Returns the value of the variable ``PAGED`` for pages of ``page`` keys. ``begun``: whether
-    every sequence begins at the start of a page, so that a block of keys is whole pages or a part
-    of one.
+    """Returns the value of the variable ``PAGED``: ``page``, the keys of a page, if TMA can read
+    blocks of keys from such pages; else 1. ``begun``: whether every sequence begins at the start of
+    a page, so that a block of keys is whole pages or a part of one.
     """
     return page if begun and page in PAGES else 1
 
@@ -200,8 +201,8 @@ class AttentionBaseSpec(KernelSpec):
         **KernelSpec.meanings,
         "head_dim": "head dimension of queries and keys, padded to a multiple of 16",
         "head_dim_v": "head dimension of values, padded to a multiple of 16",
-        "rounds_scores": "whether scores are rounded (softcap, bias, slopes, scale)",
-        "shared_kib": "most KiB of shared memory a CTA",
+        "rounds_scores": "whether logits are rounded, as with a softcap or a bias",
+        "shared_kib": "most shared memory of a CTA, in KiB",
     }
 
     def check_form(self) -> None:
@@ -331,8 +332,8 @@ class AttentionSpec(AttentionBaseSpec):
     parts: ClassVar[tuple[str, ...]] = PARTS
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionBaseSpec.meanings,
-        "warps": "warps of a CTA, of 16 query rows each",
-        "part": "step of the operation: all keys, a split of them, or the combination of splits",
+        "warps": "warps of a CTA, each of which computes 16 query rows",
+        "part": "step: whole (all keys), split (one split of them) or join (combines splits)",
     }
 
     def __post_init__(self) -> None:
@@ -664,12 +665,12 @@ class HopperSpec(WarpSpecialisedSpec, AttentionSpec):
 
     @property
     def scores(self) -> Instruction:
-        """wgmma instruction of the scores, ``q @ k.T``."""
+        """Instruction (wgmma) of the scores, ``q @ k.T``."""
         return Instruction(self.block, self.dtype)
 
     @property
     def sums(self) -> Instruction:
-        """wgmma instruction that accumulates ``weights @ v``."""
+        """Instruction (wgmma) that accumulates ``weights @ v``."""
         return Instruction(self.width, self.dtype, held=True, transposed=(False, True))
 
     @property
@@ -710,7 +711,7 @@ class HopperSpec(WarpSpecialisedSpec, AttentionSpec):
 
     @property
     def out(self) -> int:
-        """Columns of a warp's results that pass through shared memory at a time."""
+        """Columns of the result that a warp moves through shared memory at a time."""
         most = (PANEL // self.slots) if self.kept else self.width
         return next(n for n in range(most, 0, -STEP) if self.width % n == 0)
 

@@ -115,7 +115,9 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def span(self) -> int:
-        """Keys whose softmax weights are computed at a time: 32 a warp, all of one tile."""
+        """Keys whose softmax weights a CTA computes at a time: 32 for each warp, which are in one
+        tile.
+        """
         return self.warps * WARP
 
     @property

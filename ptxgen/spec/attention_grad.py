@@ -91,11 +91,12 @@ TILES_MAX = 4096
 THREE_MAX = 96
 """Largest head dimension of kernels with three consumer warpgroups."""
 SUMS = 8
-"""Bit of ``flags``: store f32 sums over the heads of each part, instead of gradients."""
+"""Bit of ``flags``: store f32 sums of dk and dv over each part of the query heads that share keys,
+instead of gradients."""
 REGISTERS = {"dkdv": (160, 144)}
 REGISTERS_ELSE = 144, 144
-"""Most accumulators and scores that a lane holds without spills: (plain, rounded logits);
-``REGISTERS``: exceptions."""
+"""Most registers of a lane for accumulators and scores without spills, with plain and with rounded
+logits; ``REGISTERS``: exceptions, by part."""
 SIZES = (
     *("seqs", "heads", "group", "part", "queries", "keys", "total_k", "head", "head_v"),
     *("flags", "window"),
@@ -127,7 +128,7 @@ class AttentionGradSpec(AttentionBaseSpec):
     STAGES: ClassVar[int] = 2
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionBaseSpec.meanings,
-        "warps": "warps of a CTA, of 16 query rows or keys each",
+        "warps": "warps of a CTA, each of which holds 16 query rows or keys",
         "part": "gradients that the kernel computes",
     }
 
@@ -325,8 +326,8 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def each(self) -> tuple[Self, ...]:
-        """Specs of the kinds of CTAs in one launch. Where the accumulators of both dk and dv exceed
-        the registers, half of the CTAs compute each.
+        """Specs of the kinds of CTAs in one launch: this spec, or one for dk and one for dv where
+        the accumulators of both exceed the registers. Half of the CTAs then compute each.
         """
         if self.part != "dkdv" or self.head_dim + self.head_dim_v <= sum(LISTED):
             return (self,)
@@ -390,7 +391,7 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def scores(self) -> Instruction:
-        """wgmma instruction that computes the scores."""
+        """Instruction (wgmma) that computes the scores."""
         return Instruction(self.tile, self.dtype, self.fixed)
 
     @property
@@ -414,8 +415,8 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def known(self) -> int:
-        """Bytes of the records of a stage's rows: logsumexp, delta and visible keys of each, and
-        128 for all.
+        """Bytes of the records of a stage's rows: logsumexp, delta and visible keys of each row,
+        and 128 bytes for the stage; 0 in "dq".
         """
         return 0 if self.part == "dq" else 4 * (2 + self.seen_words) * self.tile + 128
 
@@ -440,16 +441,19 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def prefetch(self) -> int:
-        """Extra stages of the ring of queries, which are read longer than output gradients."""
+        """Stages that the ring of queries has more than the ring of output gradients, since queries
+        are in use longer.
+        """
         queries = self.streamed[0].bytes + self.known + 16
         room = self._ring_capacity - self.stages * (self.stage + self.known + 32)
         return int(self.part == "dk" and self.stages == 1 and room >= queries)
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Byte offsets in shared memory: operands that the CTA keeps; rings; records of their rows;
-        votes of warps, two words each; the CTA's tile; the range that streams past it; mbarriers,
-        two a stage and one for the kept operands; visibility bits of a mask's map, one pair a tile.
+        """Byte offsets in shared memory: operands that the CTA keeps; rings; records of the rows in
+        the rings (:attr:`known`); votes of warps, two words each; the CTA's sequence, head and tile
+        ("place"); the range of tiles that it reads through the ring ("reach"); mbarriers, two a
+        stage and one for the kept operands; bits of a mask's map.
         """
         rings = 1 if self.part == "dq" else 2
         return area_offsets(
@@ -481,8 +485,8 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def widths(self) -> Expr:
-        """Multiply-adds for one row and one key; CTAs that compute dk or dv alone both compute the
-        scores.
+        """Multiply-adds for one row and one key. Where CTAs compute dk or dv alone, those of either
+        compute the scores.
         """
         return super().widths if len(self.each) == 1 else DEPTH * 3 + WIDTH * 2
 
@@ -532,8 +536,8 @@ class MaskedGradSpec(HopperGradSpec):
 
     @property
     def map_bytes(self) -> int:
-        """Bytes of the mask's map in shared memory: in "dq" two words a chunk and a spare pair;
-        else two bits a tile of rows.
+        """Bytes of a mask's bits in shared memory: in "dq" two summary words a chunk of keys and a
+        spare pair; else two bits a tile of rows.
         """
         return 8 * (maps.CHUNKS_MAX + 1) if self.part == "dq" else TILES_MAX // 4
 

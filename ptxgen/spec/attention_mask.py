@@ -27,13 +27,14 @@ from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, KernelSpec
 
 MAPS, KEYS = var("MAPS"), var("KEYS")
 QUERIES = 32
-"""Queries of a block of the bit map, which share summaries."""
+"""Queries of a block of the bit map, which its summary words describe together."""
 GROUPED = 32
-"""Keys of a group: a query's row has a 32-bit word for them, a block's summaries one bit each."""
+"""Keys of a group: one word (32 bits) in a query's row of the map, one bit in a summary word of a
+block of queries."""
 CHUNK = GROUPED * 32
 """Keys of a chunk: 32 groups, one bit each in a summary word."""
 CHUNKS_MAX = 64
-"""Most chunks of a sequence that attention kernels can read."""
+"""Most chunks of a sequence's keys that attention kernels can read from a bit map."""
 
 
 def chunks(keys: Expr) -> Expr:

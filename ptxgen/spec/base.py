@@ -335,8 +335,9 @@ class KernelSpec(ABC):
         return True
 
     def seen(self, dtype: Hashable) -> Hashable:
-        """Returns the argument of :meth:`of` for a table's ``dtype``: in products with a quantized
-        weight, kernels that read a dense copy depend on the dtype of x alone.
+        """Returns the argument that :meth:`of` gets for a table's ``dtype``. For a quantized weight
+        it is the dtype of x alone, since the kernel reads a dense copy of the weight; else
+        ``dtype``.
         """
         return dtype.dtype if isinstance(dtype, Quantized) else dtype
 

@@ -114,7 +114,7 @@ def item(formula: Formula) -> int:
 
 
 def read(formula: Formula) -> int:
-    """Returns the bytes read for each element: those of all inputs of kind "element"."""
+    """Returns the input bytes for each matrix element: those of all inputs of kind "element"."""
     return sum(ITEMSIZE[i.dtype] for i in formula.inputs if i.kind == "element")
 
 
@@ -144,7 +144,7 @@ class ColumnsSpec(KernelSpec):
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
         "dtype": "name of the formula and its dtypes",
-        "part": "step of a column's computation",
+        "part": "step: whole or cluster (all of a column), leaves (one leaf) or join (adds leaves)",
         "vector_bytes": "bytes of the widest input that a thread loads at a time (0: an element)",
         "warps_per_leaf": "warps that share a leaf",
         "warps": "warps of a CTA",
@@ -213,8 +213,8 @@ class ColumnsSpec(KernelSpec):
         return [i for i in self.formula.inputs if i.kind == "element"]
 
     def inputs(self, below: bool) -> list[Any]:
-        """Returns the formula inputs that the sums read (``below``), or those that the results read
-        besides the sums.
+        """Returns the formula inputs that the addends of the sums read (``below``), or those that
+        the results read besides the sums.
         """
         sums = reductions(self.formula)
         if below:

@@ -69,7 +69,7 @@ from ptxgen.spec.wgmma import STEP, Operand, WgmmaSpec
 FLAT, PHASES, TAPS = var("FLAT"), var("PHASES"), var("TAPS")
 PIXELS = var("PIXELS")
 PANELS, PANEL = var("PANELS"), 64
-"""``PANELS``: panels of B in wgrad; ``PANEL``: channels of a panel, all of one tap."""
+"""``PANELS``: number of panels of B in wgrad; ``PANEL``: channels of a panel, all of one tap."""
 UNIT, UNITS = var("UNIT"), OneOf((1, 2, 4, 8, 16))
 STEP_MAX = 8
 """Largest stride of a convolution, in pixels (``cuTensorMapEncodeIm2col``)."""
@@ -193,8 +193,8 @@ class ConvSpec(WgmmaSpec):
 
     @property
     def read(self) -> Expr:
-        """Operand elements, each counted once. An image has about as many pixels as there are
-        windows.
+        """Number of elements of both operands, each counted once. An image has about as many pixels
+        as there are windows.
         """
         return M * K + N // TAPS * K if self.summed else M * (K // TAPS) + N * K
 
@@ -365,7 +365,9 @@ class ConvGatherSpec(ConvSpec):
 
     @property
     def rows_offset(self) -> int:
-        """Byte offset of the table of windows in shared memory."""
+        """Byte offset, in shared memory, of the table of windows: 16 bytes for each window, with
+        the address and the coordinates of its first tap.
+        """
         return self.barriers_offset + 2 * 8 * self.stages
 
     @property

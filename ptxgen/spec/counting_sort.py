@@ -35,7 +35,7 @@ BLOCK = 4096
 RUNS = 16
 """Sorted runs that one merge pass joins."""
 COUNT_MAX = BLOCK * RUNS**2
-"""Most integers of a sort: blocks, merged in two passes."""
+"""Most integers that a sort supports: those of RUNS ** 2 blocks, which two passes merge."""
 BINS_MAX = 1 << 20
 UP_TO = 1
 """Bit of ``flags`` of "count": count integers up to each bin, not only those equal to it."""
@@ -85,7 +85,7 @@ class OrderSpec(KernelSpec):
     UP_TO: ClassVar[int] = UP_TO
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "step of the sort",
+        "part": "step: block or merge (of a sort), count, put or place",
         "is_last": "whether this is the last step of a sort",
         "run_length": "integers of a sorted run",
     }
@@ -184,7 +184,9 @@ class OrderSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class RunsSpec(OrderSpec):
-    """A step of a sort before the last; it writes 32-bit positions to scratch memory."""
+    """A step of a sort that is not its last, "block" or "merge"; it writes 32-bit positions to
+    scratch memory.
+    """
 
     is_last: bool = False
 

@@ -102,7 +102,7 @@ class DeltaSpec(KernelSpec):
     BETA_F32: ClassVar[int] = BETA_F32
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "columns_per_thread": "columns a thread",
+        "columns_per_thread": "columns of the state that a thread computes",
         "delta_rule": "whether the delta rule subtracts the state's answer from each value",
         "row_groups": "groups of 16 rows of the state; one lane has one group",
     }
@@ -183,7 +183,9 @@ class DeltaSpec(KernelSpec):
 
     @property
     def brought(self) -> tuple[Param, ...]:
-        """Pointer parameters of the input arrays that are indexed by token."""
+        """Pointer parameters of the input arrays that have a value for each token: queries, keys,
+        values and the like, then ``g`` and ``beta``.
+        """
         found = (*((n, self.dtype) for n in self.keys), *self.values.items())
         pointers = (ptr(n, f"const {cuda.STORAGE[dtype]}*") for n, dtype in found)
         return (*pointers, *(ptr(n, "const void*") for n in ("g", "beta")))
@@ -243,8 +245,8 @@ SUMS_BYTES = 1 << 14
 @dataclass(frozen=True)
 class DeltaGradSpec(DeltaSpec):
     """A gradient kernel: it loops from the last token to the first with the state's gradient
-    ("descend"), or from the first to the last with the state ("ascend"). The columns of a CTA are
-    one part of the contract's sums.
+    ("descend"), or from the first to the last with the state ("ascend"). Of sums over columns, a
+    CTA computes the part of its columns.
     """
 
     columns_per_thread: int = numerics.QUAD
@@ -255,7 +257,7 @@ class DeltaGradSpec(DeltaSpec):
     template: ClassVar[str] = "delta/gradient.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {
         **DeltaSpec.meanings,
-        "part": "direction of the pass over tokens",
+        "part": "pass over tokens: descend (last to first) or ascend (first to last)",
     }
 
     def __post_init__(self) -> None:

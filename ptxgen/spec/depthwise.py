@@ -35,8 +35,8 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 TILES, BLOCKS, TAPS, ROOM = var("TILES"), var("BLOCKS"), var("TAPS"), var("SHARED")
 WINDOWS, VECTOR = 8, 2
-"""Neighbouring windows of a row, and of channels, that a thread computes; WINDOWS divides
-``COLUMNS``."""
+"""WINDOWS: neighbouring windows of a row that a thread computes, a divisor of ``COLUMNS``; VECTOR:
+neighbouring channels of each."""
 SHARED = 48 << 10
 """Most shared memory of a tile, in bytes."""
 GAP = 4

@@ -96,9 +96,9 @@ class F64Spec(StagedSpec):
     """A GEMM kernel of the f64 family.
 
     A CTA of ``warps_m`` x ``warps_n`` warps computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage
-    of a ring of ``stages``. ``unit``: see UNITS; ``lanes_m``: lanes of a warp along m where the FMA
-    units multiply. ``align_a``, ``align_b``: bytes that the operand's rows are aligned to, and
-    copied at a time, 16 or 8.
+    of a ring of ``stages``. ``unit``: "mma" (tensor cores) or "fma" (FMA units); ``lanes_m``: lanes
+    of a warp along m where the FMA units multiply. ``align_a``, ``align_b``: bytes that the
+    operand's rows are aligned to, and copied at a time, 16 or 8.
 
     ``split``: "none" (one chunk), "onto" (one chunk, whose sums may start from the old values of
     C), "serial" (a CTA computes chunk after chunk and keeps a running total), "cluster" (each of
@@ -206,12 +206,12 @@ class F64Spec(StagedSpec):
 
     @property
     def rows(self) -> int:
-        """Rows of the tile in which a thread computes outputs."""
+        """Number of rows of the tile in which a thread has outputs."""
         return self.bm // self.warps_m // self.arithmetic.lanes[0]
 
     @property
     def columns(self) -> int:
-        """Columns of the tile in which a thread computes outputs."""
+        """Number of columns of the tile in which a thread has outputs."""
         return self.bn // self.warps_n // self.arithmetic.lanes[1]
 
     @property

@@ -90,8 +90,8 @@ def gather_lanes(rows: int, units: int) -> int:
 
 @dataclass(frozen=True)
 class GatherSpec(KernelSpec):
-    """A gather: it copies rows ``vector_bytes`` bytes at a time, and a thread loads
-    ``vectors_per_thread`` pieces before it stores them.
+    """A kernel that gathers rows. A thread copies ``vector_bytes`` bytes at a time, and loads
+    ``vectors_per_thread`` such pieces before it stores them.
     """
 
     vector_bytes: int
@@ -171,7 +171,7 @@ BLOCK = 4096
 CTA_ROWS = 16, 256
 """Numbers of result rows that a CTA sums; the second for rows of at most 32 elements."""
 SHARED = 256
-"""Keys that a CTA scans for rows with so many contributions that all its warps share them."""
+"""Sorted keys that a CTA scans for rows with many contributions; all its warps share such a row."""
 COUNT_MAX = 1 << 24
 SCATTERS = Space(
     "scatter",
@@ -197,7 +197,7 @@ SCATTERS = Space(
 RUNS = 16
 """Sorted runs that one merge pass joins."""
 TURNS = 8
-"""Column tiles of its rows that a CTA sums."""
+"""Column tiles that a CTA sums of each of its rows, where these have few contributions."""
 PARTS = ("sort", "merge", "leaves", "sum")
 
 
@@ -210,7 +210,8 @@ class ScatterSpec(KernelSpec):
     leaves of rows that have several) or "sum" (CTAs finish rows: a row with few contributions in
     the CTA of its block of rows, a row with many in the CTA of its block of keys).
     ``vector_bytes``: bytes of a row that a thread reads at a time; 0: an element. ``rows_per_cta``:
-    one of :data:`CTA_ROWS`. ``accumulate``: whether the kernel adds to the result's old values.
+    result rows that a CTA sums, one of :data:`CTA_ROWS`. ``accumulate``: whether the kernel adds to
+    the result's old values.
     """
 
     part: str
@@ -227,10 +228,10 @@ class ScatterSpec(KernelSpec):
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "step of the sort",
+        "part": "step of the scatter: sort, merge, leaves (of long rows) or sum",
         "vector_bytes": "bytes that a thread loads at a time (0: an element)",
         "accumulate": "whether sums are added to the old values",
-        "rows_per_cta": "result rows a CTA",
+        "rows_per_cta": "result rows that a CTA sums",
         "run_length": "keys of a sorted run",
     }
     BLOCK: ClassVar[int] = BLOCK

@@ -55,8 +55,8 @@ def space(plan: Plan) -> Space:
 class GroupedSpec(GemmSpec):
     """Base of the grouped GEMM kernels: persistent CTAs loop over the tiles of all groups.
 
-    ``grouped_by``: see :data:`GROUPINGS`. Rows that belong to no group are treated as one more
-    group, whose result is zeros.
+    ``grouped_by``: dimension that the groups divide, "rows" (of A and the result) or "sums" (the
+    reduction). Rows that belong to no group are treated as one more group, whose result is zeros.
     """
 
     grouped_by: str
@@ -145,7 +145,9 @@ class GroupedSpec(GemmSpec):
 
     @property
     def table_rows(self) -> int:
-        """Rows of a tile, as the group table counts them; 1 where groups divide the reduction."""
+        """Rows of an output tile, for the group table's count of tiles; 1 where groups divide the
+        reduction.
+        """
         return self.bm if self.grouped_by == "rows" else 1
 
 
@@ -165,7 +167,9 @@ class GroupedStagedSpec(GroupedSpec):
 
 @dataclass(frozen=True)
 class GroupedMmaSpec(GroupedStagedSpec, MmaSpec):
-    """A grouped kernel of the mma family. ``grouped_by``: see :data:`GROUPINGS`."""
+    """A grouped kernel of the mma family. ``grouped_by``: dimension that the groups divide, "rows"
+    (of A and the result) or "sums" (the reduction).
+    """
 
     grouped_by: str = "rows"
 
@@ -174,7 +178,9 @@ class GroupedMmaSpec(GroupedStagedSpec, MmaSpec):
 
 @dataclass(frozen=True)
 class GroupedSimtSpec(GroupedStagedSpec, SimtSpec):
-    """A grouped kernel of the simt family. ``grouped_by``: see :data:`GROUPINGS`."""
+    """A grouped kernel of the simt family. ``grouped_by``: dimension that the groups divide, "rows"
+    (of A and the result) or "sums" (the reduction).
+    """
 
     grouped_by: str = "rows"
 
@@ -183,7 +189,8 @@ class GroupedSimtSpec(GroupedStagedSpec, SimtSpec):
 
 @dataclass(frozen=True)
 class GroupedWgmmaSpec(GroupedSpec, WgmmaSpec):
-    """A grouped kernel of the wgmma family. ``grouped_by``: see :data:`GROUPINGS`.
+    """A grouped kernel of the wgmma family. ``grouped_by``: dimension that the groups divide,
+    "rows" (of A and the result) or "sums" (the reduction).
 
     A tile of rows that belong to no group is multiplied as well: its boxes are outside the tensor
     map, so they are zeros. In "sums" the last stage of a group is masked in shared memory: rows of

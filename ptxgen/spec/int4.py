@@ -41,7 +41,8 @@ WIDENINGS = {"shift": 16, "extend": 1}
 """Methods to widen a 4-bit element to 8 bits, with the factor that each multiplies by: a shift into
 the upper half, or sign extension."""
 BLOCK = 32
-"""4-bit elements in 16 bytes; also the k's of an instruction, and the rows that ldmatrix reads."""
+"""4-bit elements in a vector of 16 bytes; also the k's of an instruction, and the rows that one
+ldmatrix reads, which divide a warp's tile."""
 
 
 @cache
@@ -165,9 +166,9 @@ class Int4Spec(ProductSpec):
     ``prefetch``: fragments are loaded from shared memory while the previous ones are multiplied, at
     the cost of registers.
 
-    ``widen``: a key of :data:`WIDENINGS`. Shifted operands make 256 times the sum, which limits the
-    k's of a warp. ``copy``: a key of :data:`COPIES`. CTAs loop over the tiles if these exceed the
-    grid's limit.
+    ``widen``: method to widen elements to 8 bits, a key of :data:`WIDENINGS`. Shifted operands make
+    256 times the sum, which limits the k's of a warp. ``copy``: copy method of operands to shared
+    memory, a key of :data:`COPIES`. CTAs loop over the tiles if these exceed the grid's limit.
     """
 
     layout: str
@@ -193,9 +194,9 @@ class Int4Spec(ProductSpec):
         **ProductSpec.meanings,
         "prefetch": "whether fragments are loaded while the previous ones are multiplied",
         "cluster_k": "CTAs of a cluster, which divide the stages of one tile",
-        "copy": "path of operands to shared memory",
+        "copy": "copy method of operands to shared memory",
         "warps_k": "warps that share the k's of a stage",
-        "widen": "conversion of 4-bit integers to 8 bits",
+        "widen": "conversion of 4-bit integers to 8 bits: shift (times 16) or extend",
     }
 
     def __post_init__(self) -> None:
@@ -254,10 +255,10 @@ class Int4Spec(ProductSpec):
 
     @property
     def b(self) -> OrderedSide:
-        """Shared-memory tile of B, contiguous along k or n. Lane (g, t) multiplies 8 neighbouring
+        """Shared-memory tile of B, contiguous along k or n. Lane 4g + t multiplies 8 neighbouring
         k's from 8t on, and 4 columns from 4g on. If k is contiguous, ldmatrix matrix q holds column
-        q of each g. If n is, ldmatrix transposes matrices whose rows 2t and 2t + 1 are k's of lane
-        t.
+        q of each g. If n is, ldmatrix transposes matrices whose rows 2t and 2t + 1 are k's of the
+        lanes with that t.
         """
         if self.layout == "rcr":
             order = "place / 32 * 32 + place % 8 * 4 + place / 8 % 4"

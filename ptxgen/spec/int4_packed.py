@@ -59,7 +59,7 @@ class UnpackSpec(PreparingSpec, problems.Elements):
     meanings: ClassVar[Mapping[str, str]] = {
         **PreparingSpec.meanings,
         "split_parity": "whether even k's are stored before odd k's",
-        "vectors_per_thread": "vectors of 16 elements a thread",
+        "vectors_per_thread": "vectors of 16 elements that a thread unpacks",
     }
 
     def __post_init__(self) -> None:

@@ -79,10 +79,10 @@ class LogSumExpSpec(KernelSpec):
     OUT_F32: ClassVar[int] = OUT_F32
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "step of a row's computation",
+        "part": "step: short or whole (all of a row), segments (one) or combine (a row's)",
         "warps": "warps of a CTA",
-        "rows_per_warp": "rows a warp",
-        "groups_per_lane": "groups of 4 elements of a segment a lane",
+        "rows_per_warp": "rows that a warp sums",
+        "groups_per_lane": "groups of 4 elements of a segment that a lane sums",
         "concurrent_segments": "segments whose sums a CTA holds at a time",
     }
 

@@ -32,7 +32,7 @@ BLOCK = 64
 @dataclass(frozen=True)
 class MmaSide(CopiedSide):
     """Shared-memory tile of an operand. ldmatrix reads it, and transposes it where k is not
-    contiguous. ``copy``: a key of :data:`MMA_COPIES`.
+    contiguous. ``copy``: copy method from global memory, a key of :data:`MMA_COPIES`.
     """
 
     copy: str
@@ -85,13 +85,14 @@ class MmaSpec(MmaLoop):
     ``swap_operands``: the instruction's 16 rows are columns of B, its 8 columns rows of A, for
     products of few rows.
 
-    ``copy_a``, ``copy_b``: keys of :data:`MMA_COPIES`. ``split``: "none" (one chunk), "onto" (one
-    chunk, whose sums may start from the old f32 values of C; not with ``swap_operands``), "serial"
-    (a CTA computes chunk after chunk and adds each to a second set of sums) or "workspace" (a CTA
-    per tile and chunk writes its partial sums; a reduce kernel adds them). ``persistent``: CTAs of
-    a bounded grid loop over the tiles, with 64-bit indices. ``ctas_per_sm``: CTAs that share an SM,
-    which bounds the registers. ``raster``: tile rows of a band, which share columns of B in L2; 0:
-    all. ``streamed``: one of :data:`STREAMED`.
+    ``copy_a``, ``copy_b``: copy methods of A and B to shared memory, keys of :data:`MMA_COPIES`.
+    ``split``: "none" (one chunk), "onto" (one chunk, whose sums may start from the old f32 values
+    of C; not with ``swap_operands``), "serial" (a CTA computes chunk after chunk and adds each to a
+    second set of sums) or "workspace" (a CTA per tile and chunk writes its partial sums; a reduce
+    kernel adds them). ``persistent``: CTAs of a bounded grid loop over the tiles, with 64-bit
+    indices. ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile
+    rows of a band, which share columns of B in L2; 0: all. ``streamed``: operands loaded with L2's
+    evict-first policy, one of :data:`STREAMED`.
 
     ``producer_warps``: warps that only copy, so that the warps that multiply never wait to issue
     copies; 0: all warps copy. ``prefetch``: steps of 16 k by which fragments are loaded ahead; a
@@ -190,7 +191,9 @@ class MmaSpec(MmaLoop):
 
     @property
     def uncut(self) -> str:
-        """C++ condition that no cp.async crosses the edge of an operand along m or n."""
+        """C++ condition that no cp.async crosses the edge of an operand that is contiguous along m
+        or n.
+        """
         conditions = [
             f"({o} % {MMA_COPIES[side.copy] // 2} == 0 || {o} - {o}0 >= B{o.upper()})"
             for o, side in (("m", self.side("a")), ("n", self.side("b")))
@@ -200,13 +203,13 @@ class MmaSpec(MmaLoop):
 
     @property
     def plain(self) -> bool:
-        """Whether an operand is copied through registers."""
+        """Whether an operand is copied element by element, through registers."""
         return "plain" in (self.copy_a, self.copy_b)
 
     @property
     def ragged(self) -> bool:
-        """Whether unaligned rows of the result are also stored by vectors. If B is copied by
-        vectors, its rows, as long as the result's, are aligned.
+        """Whether the kernel has code that stores unaligned rows of the result by vectors. A kernel
+        that copies B [K, N] by vectors needs none: B's rows are aligned, and so are the result's.
         """
         return self.layout[1] == "T" or self.copy_b != "vector"
 

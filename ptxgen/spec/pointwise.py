@@ -176,10 +176,10 @@ class PointwiseSpec(KernelSpec):
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "indexing": "addressing of the elements",
-        "form": "formula and strides",
+        "indexing": "addressing of elements: flat, factor, rows, blocks, any or wide",
+        "form": "formula, and strides of its arrays",
         "threads": "threads of a CTA",
-        "vectors_per_thread": "vectors (or elements) a thread",
+        "vectors_per_thread": "vectors (or elements) that a thread computes",
     }
 
     def __post_init__(self) -> None:
@@ -226,7 +226,7 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def wide(self) -> bool:
-        """Whether indices of pieces have 64 bits."""
+        """Whether the index of a piece (a vector, or one element) has 64 bits."""
         return self.indexing in ("factor", "flat", "wide")
 
     @property
@@ -420,9 +420,10 @@ def magic(divisor: int) -> tuple[int, int]:
 def walked(
     sizes: Sequence[int], strides: Sequence[Sequence[int]], vector: int, side: int = 0
 ) -> dict[str, int]:
-    """Returns the kernel parameters for the ``sizes`` and ``strides`` of the stride sets, innermost
-    dimension first. ``vector``: elements of a vector; ``side``: elements of a side of a square
-    block, 0 if there are no blocks.
+    """Returns the kernel's size and stride parameters by name; sizes that are divisors have a
+    multiplier and a shift (:func:`magic`). ``sizes``: extents of the dimensions, ``strides``:
+    strides of each stride set, innermost dimension first. ``vector``: elements of a vector;
+    ``side``: elements of a side of a square block, 0 if there are no blocks.
     """
     divisors = {f"d{i}": size for i, size in enumerate(sizes[:-1])}
     found: dict[str, int] = {}

@@ -29,8 +29,8 @@ from ptxgen.spec.prepare import PreparingSpec
 
 BLOCKS, COUNT = var("BLOCKS"), var("COUNT")
 PIECE = 64
-"""Weight elements in one of the ``BLOCKS``."""
-FORMAT = "of the weight"
+"""Weight elements in a block of a row; the variable ``BLOCKS`` counts the blocks of all rows."""
+FORMAT = "format in which the weight is stored"
 """Description of the field ``format``, for the ``ptxgen`` command."""
 _DTYPES = ("f32", "bf16", "f16")
 
@@ -97,7 +97,7 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
     meanings: ClassVar[Mapping[str, str]] = {
         **PreparingSpec.meanings,
         "dtype": "dtype of the dequantized weight",
-        "vectors_per_thread": "vectors of 8 elements a thread",
+        "vectors_per_thread": "vectors of 8 elements that a thread converts",
         "format": FORMAT,
     }
 

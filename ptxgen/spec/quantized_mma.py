@@ -60,7 +60,7 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
         "format": FORMAT,
         "producer_warps": PRODUCERS,
         "teams": TEAMS,
-        "copy_a": "path of A to shared memory (plain: by elements; none: by vectors)",
+        "copy_a": "copy method of A to shared memory (plain: by elements; none: by vectors)",
     }
 
     def __post_init__(self) -> None:

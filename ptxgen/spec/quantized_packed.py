@@ -59,7 +59,9 @@ class Packed:
 
 
 class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
-    """Base of the GEMM kernels whose B is ``data`` and ``scales``: 9 bytes for 16 elements."""
+    """Base of the GEMM kernels whose B is a quantized weight as it is stored: ``data`` (4-bit
+    indices) and ``scales`` (f32), together 9 bytes for 16 elements.
+    """
 
     producer_warps: int
 
@@ -79,7 +81,7 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
 
     @property
     def along_k(self) -> bool:
-        """Whether the weight's rows are along K, not along N."""
+        """Whether rows of the stored weight run along K (layout NT), not along N (layout NN)."""
         return self.layout[1] == "T"
 
     @property

@@ -63,7 +63,7 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
         **MEANINGS,
         "format": FORMAT,
         "warps": "warps that multiply, along n",
-        "producer_warps": "producer warps: they copy operands",
+        "producer_warps": "warps that copy operands",
     }
 
     def __post_init__(self) -> None:

@@ -46,7 +46,9 @@ class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
     }
 
     def __post_init__(self) -> None:
-        check(self.producer_warps >= 4, type(self).__name__, "producers", self.producer_warps, ">= 4")
+        check(
+            self.producer_warps >= 4, type(self).__name__, "producers", self.producer_warps, ">= 4"
+        )
         super().__post_init__()
         name = self.name
         # A team waits on an mbarrier's parity, which cannot tell turns apart that differ by two.

@@ -60,7 +60,7 @@ class RealignSpec(PreparingSpec):
         **PreparingSpec.meanings,
         "itemsize": "bytes of an element",
         "matrices": "matrices that one launch copies",
-        "vectors_per_thread": "16-byte vectors a thread",
+        "vectors_per_thread": "16-byte vectors that a thread copies",
     }
 
     def __post_init__(self) -> None:

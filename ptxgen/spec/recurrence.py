@@ -129,7 +129,7 @@ class SelectiveSpec(RecurrenceSpec):
     meanings: ClassVar[Mapping[str, str]] = {
         **RecurrenceSpec.meanings,
         "lanes": "lanes that share a channel",
-        "states_per_lane": "states of a channel a lane",
+        "states_per_lane": "states of a channel that a lane keeps",
         "warps": "warps of a CTA",
         "tile_tokens": "tokens in shared memory at a time",
     }
@@ -176,8 +176,8 @@ class SelectiveSpec(RecurrenceSpec):
 
     @property
     def slot(self) -> int:
-        """Floats that a thread of the backward kernel keeps for a token: states, or sums over
-        channels.
+        """f32 values that a thread of the backward kernel has in shared memory for each token:
+        states, or sums over channels, whichever are more.
         """
         return max(self.states_per_lane, 2 * self.states_per_lane // self.sharing)
 

@@ -83,7 +83,9 @@ class Array:
 
 
 class Reduction:
-    """A reduce node of a stage, with the C++ names that the template uses."""
+    """A reduction in a stage of a row formula, with the C++ names and initial values that the
+    template uses.
+    """
 
     def __init__(self, node: Node, number: int) -> None:
         self.node, self.name = node, f"r{number}"
@@ -163,12 +165,14 @@ class Stage:
 
     @property
     def alone(self) -> list[Reduction]:
-        """Reductions of a single element, which is read directly from memory."""
+        """Reductions to which only the element at a known index contributes (:attr:`Reduction.at`);
+        it is read directly from memory.
+        """
         return [r for r in self.reductions if r.at is not None and not self.held]
 
     @property
     def joined(self) -> list[Reduction]:
-        """Reductions of all elements of a row."""
+        """Reductions over all elements of a row."""
         return [r for r in self.reductions if r not in self.alone]
 
     @property
@@ -251,8 +255,8 @@ class Plan:
 
     @property
     def in_place(self) -> bool:
-        """Whether the only kept value is one f32, after whose stage elements are not read again, so
-        that it can overwrite them.
+        """Whether the only value that is kept for later stages is one f32, and these read no
+        elements, so that it can overwrite the elements in shared memory.
         """
         made = next((i for i, s in enumerate(self.stages) if s.kept), None)
         if made is None or [n.type for n in self.kept] != ["f32"]:
@@ -345,7 +349,9 @@ def _input(cone: Mapping[Node, None], of: Array) -> bool:
 def _needed_again(
     later: list[Node], cone: Mapping[Node, None], known: Mapping[Node, str]
 ) -> Iterator[Node]:
-    """Yields the expensive element values in ``cone`` that ``later`` roots need again."""
+    """Yields the expensive element values among the nodes ``cone`` on which the nodes ``later``
+    depend, too. ``known``: nodes that need no computation, at which the search ends.
+    """
     seen: set[Node] = set()
     stack = list(reversed(later))
     while stack:
@@ -364,5 +370,7 @@ def _needed_again(
 
 @cache
 def plan(variant: str, keep: bool) -> Plan:
-    """Returns the stages of ``variant``. ``keep``: see :class:`Plan`."""
+    """Returns the stages of ``variant``. ``keep``: whether expensive element values are kept for
+    later stages, not recomputed.
+    """
     return Plan(row_reductions.formula(variant), keep)

@@ -58,15 +58,16 @@ LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
 MOVED, WORK, PASSES = var("MOVED"), var("WORK"), var("PASSES")
 LANE_SUMS = var("LANE_SUMS")
 DOWN_RESULTS_MAX = 2
-"""Most results that are sums down rows, of 8 bytes each."""
+"""Most results of a formula that are sums down rows; their partial sums have 8 bytes each."""
 HANDED = 4
-"""Most reductions of a stage that split kernels pass on through scratch memory, 8 bytes each."""
+"""Most reductions in a stage of a formula for which a row may be split over CTAs: their sums go
+through scratch memory, 8 bytes each."""
 ROW_PREFETCH_MAX = 48
 """Most registers of a lane for prefetched column values of a whole row."""
 EARLY_PREFETCH_MAX = 16
 """Most registers of a lane for column values that are prefetched while a row is reduced."""
 READ_MAX = 64
-"""Largest value of the variable READ."""
+"""Largest value of the variable READ, the bytes that are read for each element."""
 
 SPACE = Space(
     "rows by formula",
@@ -85,11 +86,12 @@ SPACE = Space(
     derived=(("LEAVES", ceil_div(COLS, LEAF)), ("BRANCHES", ceil_div(COLS, LEAF * BRANCH))),
 )
 DOWN_COLS, DOWN_READ = 8 * LEAF, 4
-"""Largest values of COLS and READ where results are sums down rows."""
+"""Largest values of the variables COLS and READ (bytes read for each element) where results are
+sums down rows."""
 DOWN_MAX = WORKSPACE_MAX // (DOWN_RESULTS_MAX * 8)
 """Largest value of LANE_SUMS * COLS, so that the lanes' sums fit the workspace."""
 DOWN_ELEMENTS = (DOWN_MAX // LANES - DOWN_COLS) * LEAF
-"""Most elements for which ``LANE_SUMS * COLS <= DOWN_MAX`` holds, whatever the number of rows."""
+"""Largest product ROWS * COLS for which ``LANE_SUMS * COLS <= DOWN_MAX`` holds whatever ROWS is."""
 DOWN_SPACE = Space(
     "rows by formula, with sums down them",
     (
@@ -106,7 +108,9 @@ DOWN_SPACE = Space(
 
 @cache
 def way(variant: str) -> int:
-    """Returns the value of WAY for ``variant``: whether split kernels apply."""
+    """Returns the value of the variable WAY for ``variant``: 0 if kernels that split rows over CTAs
+    do not apply, 1 if they compute one stage and no results for elements, else 2.
+    """
     found = plan(variant, False)
     most = max((len(s.reductions) for s in found.stages), default=0)
     if not 1 <= len(found.stages) <= 2 or most > HANDED:
@@ -116,13 +120,17 @@ def way(variant: str) -> int:
 
 @cache
 def held(variant: str) -> int:
-    """Returns the value of HELD for ``variant``: bytes kept for each element."""
+    """Returns the value of the variable HELD for ``variant``: bytes that a kernel which holds rows
+    keeps for each element.
+    """
     return plan(variant, True).held
 
 
 @cache
 def reads(variant: str) -> int:
-    """Returns the value of READ for ``variant``: bytes read for each element."""
+    """Returns the value of the variable READ for ``variant``: bytes read for each element, over all
+    arrays; :data:`READ_MAX` if elements have 1 byte, or results do not fit where the arrays were.
+    """
     found = plan(variant, False)
     sizes, made = ([x.nbytes for x in a] for a in (found.elements, found.element_outputs))
     if found.downs:
@@ -203,10 +211,10 @@ class RowSpec(KernelSpec):
         **KernelSpec.meanings,
         "part": "distribution of a row over threads",
         "warps": "warps that share a row",
-        "leaves_per_warp": "leaves of the contract that a warp holds at a time",
-        "rows_per_cta": "rows a CTA",
+        "leaves_per_warp": "leaves of a row that a warp holds at a time",
+        "rows_per_cta": "rows that a CTA computes, one a warp",
         "lanes": "lanes that share a row",
-        "groups_per_lane": "groups of a leaf's elements a lane",
+        "groups_per_lane": "groups of a leaf's elements that a lane holds",
         "cluster": "CTAs of a cluster, which computes one row",
         "vectorized": "whether elements move in 16-byte vectors",
         "persistent": "whether the grid is bounded and each CTA computes several rows",
@@ -311,7 +319,7 @@ class RowSpec(KernelSpec):
 
     @property
     def leaves_of_row(self) -> int:
-        """Leaves of the contract that the kernel holds at a time."""
+        """Leaves of a row that all warps of the kernel together hold at a time."""
         return self.warps * self.cluster * self.leaves_per_warp
 
     @cached_property
@@ -332,7 +340,9 @@ class RowSpec(KernelSpec):
         return self.part == "staged" and self.leaves_per_warp == 2 and bool(self.plan.kept)
 
     def _words(self, arrays: list[Array]) -> int:
-        """Returns how many registers a lane needs for its group of each array while it loads."""
+        """Returns the registers of a lane for its group of elements of each of ``arrays``, while it
+        loads them.
+        """
         return sum(i.words + (0 if self.vectorized else 4) for i in arrays)
 
     @property
@@ -353,7 +363,7 @@ class RowSpec(KernelSpec):
 
     @property
     def _most_words(self) -> int:
-        """Registers of a lane's group in the stage that loads the most."""
+        """Registers of a lane for its group of elements, in the stage that loads the most."""
         return max(self._words(stage.loaded) for stage in self.plan.all_stages)
 
     @property
@@ -447,7 +457,9 @@ class RowSpec(KernelSpec):
 
     @property
     def room(self) -> int:
-        """Largest HELD that the kernel supports; more would spill."""
+        """Largest value of the variable HELD, the bytes kept for each element, that the kernel
+        supports; more would spill.
+        """
         elements = self.leaves_per_warp * self.groups_per_lane * GROUP  # of a lane
         if self.part == "staged":
             return 4

@@ -89,7 +89,7 @@ class ScanSpec(KernelSpec):
         "warps_per_row": "warps that share a row",
         "warps": "warps of a CTA",
         "chunks_per_warp": "chunks a warp holds at a time",
-        "part": "step of a row's computation",
+        "part": "step: whole (all of a row), totals (of chunks), carry or apply",
         "lanes": "lanes of a warp that share a row",
     }
 

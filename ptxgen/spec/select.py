@@ -124,7 +124,7 @@ class SelectSpec(KernelSpec):
 
     @property
     def together(self) -> int:
-        """CTAs, a cluster, that share a row."""
+        """CTAs that share a row; several form a cluster."""
         return 1
 
     @property
@@ -244,8 +244,8 @@ class SiftSpec(SelectSpec):
     """Elements of a part of a row."""
     meanings: ClassVar[Mapping[str, str]] = {
         **SelectSpec.meanings,
-        "part": "step of a row's computation",
-        "items_per_thread": "elements a thread",
+        "part": "step: whole (all of a row), part (candidates), merge or draw (from them)",
+        "items_per_thread": "elements that a thread holds",
         "capacity": "most candidates that are sorted, a power of two",
     }
 
@@ -388,8 +388,8 @@ class SampleSpec(SelectSpec):
 
     @property
     def requires(self) -> Expr:
-        """Predicate under which the chunks' masses and tie counts fit the shared memory of the
-        bins, which they reuse.
+        """Predicate under which each chunk's sum of weights and number of ties fit the shared
+        memory of the histogram, which they reuse.
         """
         chunks = ceil_div(COLS, 8 * WARP * self.cluster)
         fits = chunks * (self.mass_bytes + 4) <= self.shared_bytes

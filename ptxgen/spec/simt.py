@@ -42,12 +42,13 @@ class SimtSpec(StagedSpec):
     ``split``: "none" (one chunk), "onto" (one chunk, whose sums may start from the old f32 values
     of C), "slices" (any plan; partial sums are added in ascending order through shared memory) or
     "workspace" (a CTA per tile and chunk writes its partial sums; a reduce kernel adds them).
-    ``copy_a``, ``copy_b``: one of :data:`OUTER_COPIES` or :data:`K_COPIES`. ``dtype``: dtype of the
-    operands; 16-bit ones are upcast to f32 before they are stored to shared memory or, with
-    :data:`RAW_COPIES`, after they are read from there. ``lanes``: lanes of a warp in a slice; less
-    than 32 puts several slices in a warp. ``ctas_per_sm``: CTAs that share an SM, which bounds the
-    registers. ``raster``: tile rows of a band, which share columns of B in L2. ``persistent``: CTAs
-    of a bounded grid loop over the tiles, with 64-bit indices.
+    ``copy_a``, ``copy_b``: copy methods of A and B to shared memory, of :data:`OUTER_COPIES` or
+    :data:`K_COPIES`. ``dtype``: dtype of the operands; 16-bit ones are upcast to f32 before they
+    are stored to shared memory or, with :data:`RAW_COPIES`, after they are read from there.
+    ``lanes``: lanes of a warp in a slice; less than 32 puts several slices in a warp.
+    ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile rows of a
+    band, which share columns of B in L2. ``persistent``: CTAs of a bounded grid loop over the
+    tiles, with 64-bit indices.
     """
 
     layout: str
@@ -191,9 +192,9 @@ class SimtSpec(StagedSpec):
 
     @property
     def ragged(self) -> bool:
-        """Whether unaligned rows of the result are also stored by vectors. If B is copied by
-        vectors, its rows, as long as the result's, are aligned; kernels with several slices store
-        few outputs.
+        """Whether the kernel has code that stores unaligned rows of the result by vectors. A kernel
+        that copies B [K, N] by vectors needs none: B's rows are aligned, and so are the result's.
+        Nor does a kernel with several slices, since it stores few outputs.
         """
         return self.slices == 1 and (self.layout[1] == "T" or self.width("b") == 1)
 

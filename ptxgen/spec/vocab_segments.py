@@ -41,7 +41,7 @@ PARTS = ("segments", "gradient")
 RUN = 4
 """Consecutive segments of a row that a warp computes."""
 ABREAST_MAX = 2048
-"""Most rows in flight at a time; CTAs loop over the others."""
+"""Most rows of logits that are computed at a time; CTAs loop over the others."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class LogitsSpec(KernelSpec):
     RUN: ClassVar[int] = RUN
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "quantity that the kernel computes for a row",
+        "part": "result: segments (maximum and sum of each) or gradient",
         "has_softcap": "whether logits have a softcap",
         "warps": "warps of a CTA",
     }
@@ -95,7 +95,7 @@ class LogitsSpec(KernelSpec):
 
     @property
     def abreast(self) -> int:
-        """Segments whose elements a lane loads at a time: 64 bytes."""
+        """Segments whose elements a warp loads at a time: 64 bytes a lane."""
         return {2: 4, 4: 2, 8: 1}[self.itemsize]
 
     @property
@@ -172,14 +172,16 @@ def softcap_params(wide: str) -> tuple[Param, ...]:
 
 def formula(part: str, dtype: str, capped: bool, near: bool = False) -> Formula:
     """Returns the formula of each logit: its term of the sum ("segments"), or its gradient.
-    ``near``: a cheaper formula for segments whose logits are all small.
+    ``capped``: with a softcap; ``near``: a cheaper formula for segments whose logits are all small.
     """
     build = vocab_segments.term if part == "segments" else vocab_segments.gradient
     return build(dtype, capped, near)
 
 
 def logit_context(part: str, dtype: str, capped: bool) -> dict[str, Any]:
-    """Returns the variables that templates read for the formula of a logit, by name."""
+    """Returns the variables that templates read for the computation of a logit, by name: constants,
+    and the statements of :func:`code_paths`. ``capped``: with a softcap.
+    """
     return {
         "NEAR": softcap.NEAR,
         "CAP": vocab_segments.CAP,
@@ -190,7 +192,8 @@ def logit_context(part: str, dtype: str, capped: bool) -> dict[str, Any]:
 
 def code_paths(part: str, dtype: str, capped: bool) -> dict[str, dict[str, list[str]]]:
     """Returns the C++ statements for a logit and for a segment's maximum, by code path: "Any"
-    logits, or "Near" (small ones).
+    logits, or "Near" (cheaper, for segments whose logits are all small). ``capped``: with a
+    softcap.
     """
     near = dtype != "f64" if capped else part == "segments" and ITEMSIZE[dtype] == 2
     paths = {"Any": False, **({"Near": True} if near else {})}

@@ -301,7 +301,9 @@ class Ring:
 
     @property
     def divided(self) -> tuple[str, int]:
-        """Name and extent of the tile's side that the consumers divide."""
+        """Name and extent of the side of the output tile ("bm" or "bn") that consumer warpgroups
+        divide.
+        """
         return "bm", self.bm
 
     @property
@@ -408,9 +410,8 @@ class WgmmaSpec(Ring, GemmSpec):
         self.check_ring(self.accumulators, self.totals)
 
     def takes(self, dtype: Hashable) -> bool:
-        """Returns whether the kernel exists for ``dtype``: not with an epilogue formula, which few
-        warps would compute while the tensor cores are idle. Kernels that store partial sums need
-        none.
+        """Schedule of the tiles of grouped products; ``grouped_by``: dimension that the groups
+        divide, "rows" (of A and the result) or "sums" (the reduction).
         """
         return self.split == "workspace" or not isinstance(dtype, Epilogue)
 

@@ -94,7 +94,7 @@ def _few(dtype: str) -> list[Route]:
     routes = []
     for warps, where in (8, FEW_ROWS | alone), (16, alone):
         spec = FewSpec(warps=warps, dtype=dtype)
-        why = f"few rows and keys: {warps} warps have all at once"
+        why = f"few rows and keys: {warps} warps share 16 rows and load all keys together"
         routes.append(Route((spec,), where & (KEYS <= spec.capacity), why))
     return routes
 
@@ -114,18 +114,20 @@ def _decode(dtype: str) -> list[Route]:
     each = ((c, p) for c in CLUSTER_WIDTH_MAX for p in ClusterSpec.parts)
     for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c, p in each):
         number, after = (SPLITS > 1, (join,)) if of.part == "split" else (SPLITS.eq(1), ())
-        why = f"fewest rows: {of.cluster} CTAs share 16"
+        why = f"few rows: a cluster of {of.cluster} CTAs shares 16 rows"
         fits = of.grid * CLUSTER_SM_SHARE[1] <= SMS * CLUSTER_SM_SHARE[0]
         clusters.append(Route((of, *after), least & number & fits, why))
     some = FEWEST <= SMS * SPLIT_TILES_MAX
-    why = "few rows: {} warps share 16, a CTA has {}"
+    why = "few rows: {} warps share 16 rows, a CTA streams {}"
     splits, wholes = [], []
     # Large CTAs where each has an SM of its own; with more tiles, small ones that share an SM.
     alone = FEWEST <= SMS
     apart = FEWEST * SPLITS <= SMS, alone & (KEYS > FEW_KEYS)
     for shape, filling, enough in ((SIXTEEN, *apart), (EIGHT, some, alone), (FOUR, TRUE, TRUE)):
         split, whole = (DecodeSpec(part=p, dtype=dtype, **shape) for p in ("split", "whole"))
-        splits.append(Route((split, join), several & filling, why.format(split.warps, "a split")))
+        splits.append(
+            Route((split, join), several & filling, why.format(split.warps, "a split of the keys"))
+        )
         wholes.append(Route((whole,), few & enough, why.format(whole.warps, "all keys")))
     return [*clusters, *splits, *wholes]
 
@@ -154,20 +156,26 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     fewer, than = SPLIT_WAVE_RATIO
     sooner = (LARGE < SMS * 2) & ~several & (split * than < whole * fewer)
     alone = (WIDTH <= WIDE_MAX) & ((ROWS <= one.rows) | (of_one.items <= SMS))
-    more = {PagedSpec: ", of pages", MaskedSpec: ", a map of the mask"}.get(kind, "")
-    why = f"Hopper: wgmma, the copy engine{more}"
+    more = {PagedSpec: ", paged keys", MaskedSpec: ", bit map of the mask"}.get(kind, "")
+    why = f"Hopper: wgmma and TMA{more}"
     before = (MaskSpec(),) if kind.mapped else ()
     joins = {
         s: AttentionSpec(warps=s.warps, shared_kib=SMALL, part="join", dtype=dtype)
         for s in (of_one, of_two)
     }
-    of_split = f"{why}, few rows, many keys: a CTA has a split"
+    of_split = f"{why}; few rows, many keys: a CTA computes a split"
     return [
         Route((*before, of_one, joins[of_one]), ~FEW_ROWS & sooner & alone, of_split),
         Route((*before, of_two, joins[of_two]), many & sooner, of_split),
-        Route((*before, three), many & wide & several & ~at_once, f"{why}: three warpgroups"),
-        Route((*before, one), ~FEW_ROWS & short, f"{why}: one warpgroup"),
-        Route((*before, two), ~FEW_ROWS & ((WIDTH <= WIDE_MAX) | ~SHORT_PROMPTS), why),
+        Route(
+            (*before, three), many & wide & several & ~at_once, f"{why}; three consumer warpgroups"
+        ),
+        Route((*before, one), ~FEW_ROWS & short, f"{why}; one consumer warpgroup"),
+        Route(
+            (*before, two),
+            ~FEW_ROWS & ((WIDTH <= WIDE_MAX) | ~SHORT_PROMPTS),
+            f"{why}; two consumer warpgroups",
+        ),
     ]
 
 
@@ -178,7 +186,8 @@ def _table(
     pinned: tuple[AttentionSpec, ...] = (),
 ) -> RouteTable:
     """Returns the route table of a dtype. ``ctas``: warps, and KiB of shared memory, of the
-    portable kernels, largest first.
+    portable kernels, largest first. ``half``: adds the routes of 16-bit dtypes, decode and Hopper's
+    kernels. ``pinned``: kernels that no route lists, but goldens hold.
     """
     contract = ATTENTION[AUTO_TIER[dtype]]
     routes = []
@@ -194,8 +203,10 @@ def _table(
         )
         wanted = TRUE if (warps, budget) == ctas[-1] else whole.rows // 2 < ROWS
         few = wanted & (SPLITS > 1) & (whole.grid < SMS * 2)
-        routes.append(Route((split, join), few, "few rows, many keys: a CTA has a split"))
-        routes.append(Route((whole,), wanted, "a CTA has all keys"))
+        routes.append(
+            Route((split, join), few, "portable; few rows, many keys: a CTA computes a split")
+        )
+        routes.append(Route((whole,), wanted, "portable; a CTA streams all keys"))
     return RouteTable(SPACE, tuple(routes), (dtype,), opened=True, pinned=lambda: pinned)
 
 

@@ -37,10 +37,11 @@ CTAS: dict[str, dict[str, Ctas]] = {
         "dv": ((2, 99), (2, 99)),
     },
 }
-"""Warps, and KiB of shared memory, of the portable kernels' CTAs, largest first."""
+"""Warps, and KiB of shared memory, of the portable kernels' CTAs, largest first, by width of the
+dtype and gradient."""
 ONE: Mapping[str, Any] = MappingProxyType({"warps": 4, "registers": 224})
-"""Fields of Hopper's kernels with one consumer warpgroup, for few rows or keys, or at most a CTA
-per SM."""
+"""Fields of Hopper's kernels with one consumer warpgroup, for sequences of at most one tile, or
+problems in which each CTA has an SM to itself."""
 THREE: Mapping[str, Any] = MappingProxyType({"warps": 12, "registers": 160})
 """Fields of Hopper's kernel with three consumer warpgroups, for dq alone and heads up to
 THREE_MAX."""
@@ -75,14 +76,14 @@ def _table(part: str, kind: str) -> RouteTable:
             both = HopperGradSpec(part, head, head, dtype=dtype, contract=contract)
             one = replace(both, **ONE)
             alone = (ROWS <= one.rows) | (one.grid <= SMS)
-            why = "Hopper: wgmma, the copy engine"
+            why = "Hopper: wgmma and TMA"
             # With few rows and few keys the portable kernel of dq is faster.
             wanted = (ROWS > one.rows) | (PAST > one.rows) if part == "dq" else TRUE
-            routes.append(Route((one,), wanted & alone, f"{why}: one warpgroup"))
+            routes.append(Route((one,), wanted & alone, f"{why}; one consumer warpgroup"))
             if part == "dq":
                 three = replace(both, head_dim=THREE_MAX, head_dim_v=THREE_MAX, **THREE)
-                routes.append(Route((three,), wanted, f"{why}: three warpgroups"))
-            routes.append(Route((both,), wanted, why))
+                routes.append(Route((three,), wanted, f"{why}; three consumer warpgroups"))
+            routes.append(Route((both,), wanted, f"{why}; two consumer warpgroups"))
             routes += _masked(routes[-3 if part == "dq" else -2 :])
         given = [CTAS[kind][each] for each in parts]
         for n, ctas in enumerate(zip(*given, strict=True), 1):
@@ -94,7 +95,9 @@ def _table(part: str, kind: str) -> RouteTable:
             ]
             last = n == len(given[0])
             wanted, why = (
-                (TRUE, "small tiles") if last else (specs[0].grid >= SMS, "one for each SM")
+                (TRUE, "portable; small tiles")
+                if last
+                else (specs[0].grid >= SMS, "portable; large tiles, where each SM gets one")
             )
             routes.append(Route(specs, wanted, why))
 
@@ -103,9 +106,9 @@ def _table(part: str, kind: str) -> RouteTable:
 
 
 def _masked(routes: list[Route]) -> list[Route]:
-    """Returns the routes with kernels that read the bit map of a mask. Kernels of several
-    warpgroups whose CTAs compute dk or dv alone have no shared memory for it: kernels of one
-    warpgroup compute wide heads.
+    """Returns variants of ``routes`` whose kernels read the bit map of a mask, which a step before
+    them packs. Kernels of several warpgroups whose CTAs compute dk or dv alone have no variant,
+    since the map does not fit their shared memory; kernels of one warpgroup take their place.
     """
     found = []
     for route in routes:
@@ -117,7 +120,7 @@ def _masked(routes: list[Route]) -> list[Route]:
         masked = MaskedGradSpec(**{f.name: getattr(spec, f.name) for f in fields(spec)})
         steps = Step(MaskSpec(), given={"KEYS": masked.keys}), masked
         prefer = TRUE if apart else route.prefer
-        found.append(Route(steps, prefer, f"{route.reason}, a map of the mask"))
+        found.append(Route(steps, prefer, f"{route.reason}, bit map of the mask"))
     return found
 
 

@@ -28,20 +28,32 @@ def _columns() -> RouteTable:
     return RouteTable(
         SPACE,
         (
-            Route(leaves(8, 8), reason="long columns: a CTA has a leaf"),
-            Route(leaves(4, 16), reason="few long columns"),
-            Route(leaves(4, 32), reason="few long columns: a warp has a lane"),
-            Route((cluster,), reason="some thousand rows: the CTAs of a cluster have a leaf each"),
-            Route(whole(8, 1), reason="a warp has whole columns"),
-            Route(whole(16, 8), reason="warps share columns"),
-            Route(whole(4, 16, 16), reason="few short columns: a warp has two lanes"),
-            Route(whole(4, 32, 32), reason="few short columns: a warp has a lane"),
-            Route(leaves(0, 8), reason="long columns at odd addresses"),
-            Route(leaves(0, 32), reason="few long columns at odd addresses: a warp has a lane"),
-            Route(whole(0, 1), reason="columns at odd addresses"),
-            Route(whole(0, 8), reason="columns at odd addresses, warps share them"),
-            Route(whole(0, 16, 16), reason="short columns, one by one: a warp has two lanes"),
-            Route(whole(0, 32, 32), reason="short columns, one by one: a warp has a lane"),
+            Route(leaves(8, 8), reason="long columns: a CTA sums a leaf"),
+            Route(
+                leaves(4, 16), reason="few long columns: a CTA sums a leaf, a warp two lanes of it"
+            ),
+            Route(
+                leaves(4, 32), reason="few long columns: a CTA sums a leaf, a warp one lane of it"
+            ),
+            Route((cluster,), reason="some thousand rows: each CTA of a cluster sums a leaf"),
+            Route(whole(8, 1), reason="many columns: a warp sums whole columns"),
+            Route(whole(16, 8), reason="the warps of a CTA share columns"),
+            Route(whole(4, 16, 16), reason="few short columns: a warp sums two lanes of a leaf"),
+            Route(whole(4, 32, 32), reason="few short columns: a warp sums one lane of a leaf"),
+            Route(leaves(0, 8), reason="long columns, unaligned: a CTA sums a leaf"),
+            Route(
+                leaves(0, 32), reason="few long columns, unaligned: a warp sums one lane of a leaf"
+            ),
+            Route(whole(0, 1), reason="columns, unaligned: a warp sums whole columns"),
+            Route(whole(0, 8), reason="columns, unaligned: the warps of a CTA share columns"),
+            Route(
+                whole(0, 16, 16),
+                reason="few short columns, unaligned: a warp sums two lanes of a leaf",
+            ),
+            Route(
+                whole(0, 32, 32),
+                reason="few short columns, unaligned: a warp sums one lane of a leaf",
+            ),
         ),
         variants,
         opened=True,

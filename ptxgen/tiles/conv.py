@@ -40,7 +40,9 @@ Spec = TypeVar("Spec", bound=ConvSpec)
 def _spec(
     kind: type[Spec], layout: str, bm: int, bn: int, stages: int, split: str, **how: Any
 ) -> Spec:
-    """Returns a kernel with 64 tile rows for each consumer, unless ``how`` sets ``consumers``."""
+    """Returns a kernel of class ``kind`` with 64 tile rows for each consumer, unless ``how``, its
+    further fields, sets ``consumers``.
+    """
     how = {"bm": bm, "bn": bn, "bk": 64, "consumers": bm // 64, "stages": stages} | how
     return kind(layout=layout, split=split, **how)
 
@@ -60,8 +62,9 @@ def _gather(
     registers: int = 208,
     spilled_sums: int | None = None,
 ) -> ConvGatherSpec:
-    """Returns a kernel whose threads gather windows. Small tiles have one consumer and share an SM,
-    so that one CTA multiplies while another's threads gather.
+    """Returns a convolution kernel whose threads gather windows, with tiles of ``bm`` x ``bn``
+    outputs and ``stages`` stages. Small tiles have one consumer and share an SM, so that one CTA
+    multiplies while another's threads gather.
     """
     small = bm * bn <= 64 * 64
     registers = registers if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0
@@ -81,15 +84,17 @@ def _carried(
 
 
 def _whole(bm: int, bn: int, stages: int, split: str = "serial", **how: Any) -> ConvWholeSpec:
-    """Returns a kernel that reads a padded copy of the image. Its ``registers`` are 0 by default:
-    producer threads hold the loads in flight, and so keep more registers.
+    """Returns a convolution kernel that reads a padded copy of the image. ``how``: further fields
+    of the spec; ``registers`` is 0 by default, since producer threads hold the loads in flight and
+    so keep their registers.
     """
     return _spec(ConvWholeSpec, "NN", bm, bn, stages, split, **how)
 
 
 def _sum(bm: int, bn: int, stages: int, split: str = "serial", share: int = 1) -> ConvSumSpec:
-    """Returns a wgrad kernel. Small tiles share an SM, since CTAs are few and run long. ``share``:
-    CTAs along m that share tiles of B.
+    """Returns a wgrad kernel with tiles of ``bm`` x ``bn`` outputs and ``stages`` stages. Small
+    tiles share an SM, since CTAs are few and run long. ``share``: CTAs along m that share tiles of
+    B.
     """
     ctas = 2 if bm == 64 and bn <= 128 else 1
     registers = 208 if bm * bn > 128 * 128 else 0
@@ -100,8 +105,8 @@ def _sum(bm: int, bn: int, stages: int, split: str = "serial", share: int = 1) -
 
 
 def _reduce_step(second: str) -> Step:
-    """Returns the step that adds partial sums. Its parameters for A and B are bound to arrays of
-    the convolution, which it does not read.
+    """Returns the step that adds partial sums. The kernel's parameters for A and B, which it does
+    not read, are bound to the image and to the array ``second``.
     """
     bind = {"a": "x", "b": second, "lda": "pitch", "ldb": "ldc"}
     return Step(ReduceSpec(dtype="bf16", contract=TC16), bind)
@@ -124,7 +129,7 @@ def _padded(kernel: ConvWholeSpec, *then: Step) -> Route:
     pitches = {"PITCH": each, "ROW": var("WIDE") * each, "IMAGE": var("HIGH") * var("WIDE") * each}
     copy_step = Step(RealignSpec(size, 1), bind, {"ROWS0": PIXELS, "COLS0": K // TAPS})
     read = Step(kernel, {"x": copy}, {"ALIGN_A": const(16), **pitches})
-    reason = "channels in no eights: pixels are copied, with zeros behind"
+    reason = "channels no multiple of 8: the image is copied first, its pixels padded with zeros"
     return Route((copy_step, read, *then), reason=reason)
 
 
@@ -147,9 +152,9 @@ def _table() -> RouteTable:
         _gather(64, 32, 8, "workspace"),
     )
     found = (
-        *routes(whole, "windows of an image as it lies"),
-        *routes(some, "the same, of few channels, or of an odd multiple of 8"),
-        *_split_k(parts, "w", "few windows: a CTA per tile and chunk"),
+        *routes(whole, "TMA gathers windows of the image"),
+        *routes(some, "threads gather windows: few channels, or an odd multiple of 8"),
+        *_split_k(parts, "w", "few windows: split-K, a CTA for each tile and chunk"),
     )
     return RouteTable(space(TC16_CHUNKS), found, WIDTHS["half"], partial=True)
 
@@ -181,11 +186,11 @@ def _turned() -> RouteTable:
     )
     parts = (_gather(64, 64, 6, "workspace", layout="NN"),)
     found = (
-        *routes(whole, "windows of an image as it lies, and filters as they do"),
-        *routes(some, "the same, of any channels, and of several phases"),
+        *routes(whole, "TMA gathers windows of the image; outputs of filters are contiguous"),
+        *routes(some, "threads gather windows: any channels, and several phases (strided dgrad)"),
         *map(_padded, odd),
         _padded(_whole(64, 64, 5, "workspace", ctas_per_sm=2), _reduce_step("w")),
-        *_split_k(parts, "w", "few windows: a CTA per tile and chunk"),
+        *_split_k(parts, "w", "few windows: split-K, a CTA for each tile and chunk"),
     )
     return RouteTable(space(TC16_CHUNKS), found, WIDTHS["half"], partial=True)
 
@@ -199,15 +204,17 @@ def _summed() -> RouteTable:
         for size in ((128, 256, 4), (128, 128, 6), (64, 64, 6))
     )
     found = (
-        *routes(whole, "sums over windows of an image as it lies"),
-        *routes((_gather(64, 64, 6, layout="TN"),), "the same, of few channels"),
-        *_split_k((*parts, *few), "dy", "a CTA per tile and chunk"),
+        *routes(whole, "wgrad: TMA gathers windows of the image"),
+        *routes(
+            (_gather(64, 64, 6, layout="TN"),), "wgrad: threads gather windows, of few channels"
+        ),
+        *_split_k((*parts, *few), "dy", "wgrad: split-K, a CTA for each tile and chunk"),
     )
     return RouteTable(space(TC16_CHUNKS), found, WIDTHS["half"], partial=True)
 
 
 def _depthwise() -> RouteTable:
-    whole = Route((DepthwiseSpec(),), reason="windows of an image as it lies")
+    whole = Route((DepthwiseSpec(),), reason="the only kernel: tiles of the image in shared memory")
     return RouteTable(depthwise.SPACE, (whole,), WIDTHS["half"], partial=True)
 
 

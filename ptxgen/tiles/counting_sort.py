@@ -22,22 +22,32 @@ def _sort() -> RouteTable:
             merge = (RunsSpec if i + 1 < passes else OrderSpec)("merge", run_length=BLOCK * RUNS**i)
             bind = dict(zip(("runs", "from", "y", "at"), (*names[i], *names[i + 1]), strict=True))
             steps.append(Step(merge, bind))
-        routes.append(Route(steps, reason=f"sorted in blocks, merged {passes} times"))
+        routes.append(Route(steps, reason=f"CTAs sort blocks, then {passes} merge passes"))
     return RouteTable(SORTS, tuple(routes), ("i64", "i32"))
 
 
 def _count() -> RouteTable:
-    return RouteTable(COUNTS, (Route((OrderSpec("count"),), reason="a CTA a bin"),), ("i64", "i32"))
+    return RouteTable(
+        COUNTS,
+        (Route((OrderSpec("count"),), reason="the only kernel: a CTA counts for one bin"),),
+        ("i64", "i32"),
+    )
 
 
 def _place() -> RouteTable:
-    return RouteTable(SORTS, (Route((OrderSpec("place"),), reason="a thread each"),), ("i64",))
+    return RouteTable(
+        SORTS,
+        (Route((OrderSpec("place"),), reason="the only kernel: a thread places one integer"),),
+        ("i64",),
+    )
 
 
 def _put() -> RouteTable:
     kernel = OrderSpec("put", dtype="b64")
     return RouteTable(
-        PUTS, (Route((kernel,), reason="a thread an element"),), ("b64", "b32", "b16")
+        PUTS,
+        (Route((kernel,), reason="the only kernel: a thread writes one element"),),
+        ("b64", "b32", "b16"),
     )
 
 

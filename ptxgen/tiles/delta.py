@@ -13,7 +13,7 @@ from ptxgen.spec.delta import PARTS, SPACE, DeltaGradSpec, DeltaSpec
 def _table() -> RouteTable:
     return RouteTable(
         SPACE,
-        (Route((DeltaSpec(2),), TRUE, "there is no other"),),
+        (Route((DeltaSpec(2),), TRUE, "the only kernel"),),
         ("bf16",),
         opened=True,
         pinned=lambda: (DeltaSpec(2, delta_rule=False, row_groups=4, dtype="f32"),),
@@ -23,7 +23,7 @@ def _table() -> RouteTable:
 def _gradient(part: str) -> RouteTable:
     return RouteTable(
         SPACE,
-        (Route((DeltaGradSpec(part=part),), TRUE, "there is no other"),),
+        (Route((DeltaGradSpec(part=part),), TRUE, "the only kernel"),),
         ("bf16",),
         opened=True,
     )

@@ -92,14 +92,16 @@ def _portable(layout: str) -> tuple[Route, ...]:
         mma_k=1,
         ctas_per_sm=3,
     )
-    return (*routes((large,), "FMA units, one chain"), last(filler))
+    return (*routes((large,), "FMA units: reductions of one chunk"), last(filler))
 
 
 def _chunks(layout: str) -> tuple[Route, ...]:
     parts = {
-        "chunks side by side, or one after another": _side_by_side(layout),
-        "one chain": _chain(layout),
-        "operands off 16 bytes": _unaligned(layout),
+        "tensor cores: chunks in the CTAs of a cluster, or one after another": _side_by_side(
+            layout
+        ),
+        "tensor cores: reductions of one chunk": _chain(layout),
+        "tensor cores: operands not aligned to 16 bytes": _unaligned(layout),
     }
     if layout == "TT":  # a rare layout: two sizes are enough
         parts = {
@@ -133,7 +135,9 @@ def _split_k() -> tuple[Route, ...]:
         )
 
     parts = kernel(64, 64, 16, 4), kernel(32, 32, 32, 6), kernel(32, 32, 32, 4, "fma", align=8)
-    return routes(parts, "a long reduction: a CTA per tile and chunk", F64ReduceSpec())
+    return routes(
+        parts, "a long reduction: split-K, a CTA for each tile and chunk", F64ReduceSpec()
+    )
 
 
 def _continued() -> tuple[Route, ...]:
@@ -150,7 +154,7 @@ def _continued() -> tuple[Route, ...]:
         mma_k=1,
         ctas_per_sm=3,
     )
-    reason = "one chain, from what is there, on tensor cores"
+    reason = "one chain that continues an earlier result, on tensor cores"
     return (*routes((replace(large, split="onto"),), reason), last(filler))
 
 

@@ -22,7 +22,12 @@ SUMMED = ("bf16", "f16", "f32", "f64", "i32", "i64")
 
 
 def _gather() -> RouteTable:
-    widths = {16: "whole vectors", 4: "rows off 16 bytes", 2: "rows off 4 bytes", 1: "odd bytes"}
+    widths = {
+        16: "rows in 16-byte vectors",
+        4: "rows in words",
+        2: "rows in halfwords",
+        1: "rows in bytes",
+    }
     routes = tuple(Route((GatherSpec(w),), TRUE, reason) for w, reason in widths.items())
     return RouteTable(GATHERS, routes, ("any",))
 
@@ -33,8 +38,8 @@ def _scatter(old: bool) -> RouteTable:
     routes = []
     kinds = (
         (16, CTA_ROWS[0], ""),
-        (0, CTA_ROWS[1], ", short rows"),
-        (0, CTA_ROWS[0], ", off 16 bytes"),
+        (0, CTA_ROWS[1], "; short rows"),
+        (0, CTA_ROWS[0], "; rows not aligned to 16 bytes"),
     )
     for width, owned, where in kinds:
         leaves = SortSpec("leaves", width, dtype=SUMMED[0])
@@ -45,7 +50,9 @@ def _scatter(old: bool) -> RouteTable:
                 bind = {"blocks": _keys_array(i, passes), "keys": _keys_array(i + 1, passes)}
                 steps.append(Step(merge, bind))
             steps += [Step(leaves), Step(total, given={"SORTED": const(BLOCK * RUNS**passes)})]
-            routes.append(Route(steps, reason=f"sorted in blocks, merged {passes} times{where}"))
+            routes.append(
+                Route(steps, reason=f"CTAs sort blocks of indices, {passes} merge passes{where}")
+            )
     return RouteTable(SCATTERS, tuple(routes), SUMMED[:1], opened=True, pinned=_pinned)
 
 

@@ -48,7 +48,8 @@ _PINNED: Mapping[Key, tuple[str, ...]] = {
     ("NT", DEFAULT_PLAN, "half", "tc"): ("mma", "reduce"),
     ("NT", DEFAULT_PLAN, "f32", "simt"): ("simt",),
 }
-"""Families, by table: goldens hold the first kernel of each that stores results, with a formula."""
+"""Families with a pinned kernel, by table: the first kernel of each that stores results, with an
+epilogue formula. Goldens are kept of pinned kernels."""
 
 
 def _pinned(key: Key, routes: tuple[Route, ...]) -> Iterator[KernelSpec]:

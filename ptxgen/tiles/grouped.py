@@ -50,7 +50,7 @@ def _tc_rows(layout: str) -> tuple[Route, ...]:
         route(
             GroupedWgmmaSpec(layout, 128, 256, 64, 2, 4, registers=232, raster=16),
             many,
-            "many rows a group, by wgmma",
+            "many rows a group, one chunk: by wgmma",
         ),
         route(
             GroupedWgmmaSpec(
@@ -66,20 +66,24 @@ def _tc_rows(layout: str) -> tuple[Route, ...]:
                 spilled_sums=64,
             ),
             many,
-            "many rows a group, in several chunks, by wgmma",
+            "many rows a group, several chunks: by wgmma",
         ),
         route(
             GroupedWgmmaSpec(layout, 64, 128, 128, 1, 4),
             some,
-            "some rows a group, by wgmma",
+            "some rows a group, one chunk: by wgmma",
         ),
         route(
             GroupedWgmmaSpec(layout, 64, 128, 128, 1, 4, split="serial"),
             some,
-            "some rows a group, in several chunks, by wgmma",
+            "some rows a group, several chunks: by wgmma",
         ),
-        route(few, M <= GROUPS * 16, "few rows a group: their weights stream once"),
-        route(_mma(layout, 64, 64, 64, 2, 2, 4, split="serial", ctas_per_sm=2), TRUE, "by mma"),
+        route(few, M <= GROUPS * 16, "few rows a group: each weight is read once"),
+        route(
+            _mma(layout, 64, 64, 64, 2, 2, 4, split="serial", ctas_per_sm=2),
+            TRUE,
+            "any number of rows a group: by mma.sync",
+        ),
         last(
             _mma(
                 layout,
@@ -101,9 +105,11 @@ def _tc_rows(layout: str) -> tuple[Route, ...]:
 def _tc_sums(layout: str) -> tuple[Route, ...]:
     fast = GroupedWgmmaSpec(layout, 128, 256, 64, 2, 4, registers=232, raster=16, grouped_by="sums")
     return (
-        Route((fast,), TRUE, "by wgmma"),
+        Route((fast,), TRUE, "sums over each group: by wgmma"),
         Route(
-            (_mma(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, grouped_by="sums"),), TRUE, "by mma"
+            (_mma(layout, 128, 128, 64, 2, 2, 3, ctas_per_sm=2, grouped_by="sums"),),
+            TRUE,
+            "sums over each group: by mma.sync",
         ),
         last(
             _mma(

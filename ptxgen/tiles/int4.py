@@ -26,7 +26,7 @@ from ptxgen.tiles.realign import copying
 TILES = (
     ((32, 32, 512, 1, 1, 4), 8, (1, 2), True, "few rows or few outputs"),
     ((32, 64, 512, 1, 1, 4), 8, (1,), False, "few rows"),
-    ((64, 64, 256, 2, 2, 4), 1, (1, 2), False, "some rows"),
+    ((64, 64, 256, 2, 2, 4), 1, (1, 2), False, "a medium number of rows"),
     ((128, 128, 256, 2, 2, 3), 1, (1,), True, "many outputs"),
 )
 RRR = (
@@ -35,13 +35,15 @@ RRR = (
     *TILES[1:],
     ((32, 128, 256, 1, 2, 4), 4, (1,), False, "few rows, many columns"),
 )
-"""Tiles for layout "rrr", whose rows of B are along n: wider tiles read longer pieces of a row."""
+"""Tiles for layout "rrr", whose rows of B are along n: wider tiles read longer pieces of a row. A
+line has the fields that :data:`TILES` has."""
 WORDS = (
     ((32, 32, 512, 1, 1, 4), 8, (1, 4, 8), True, "few rows or few outputs"),
     ((64, 64, 128, 2, 2, 3), 1, (1,), False, "short reductions"),
-    ((64, 64, 256, 2, 2, 4), 1, (1,), False, "some rows"),
+    ((64, 64, 256, 2, 2, 4), 1, (1,), False, "a medium number of rows"),
 )
-"""Tiles for operands aligned to 4 but not to 16 bytes, which are copied by words."""
+"""Tiles for operands aligned to 4 but not to 16 bytes, which are copied by words; a line has the
+fields that :data:`TILES` has."""
 
 
 def _table(layout: str, dtype: str) -> RouteTable:
@@ -67,7 +69,7 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
                     dtype=dtype,
                     min_arch="sm_80" if cluster_k == 1 else "sm_90",
                 )
-                words = "; by words" if copy == "words" else ""
+                words = "; copied by words" if copy == "words" else ""
                 shared = f"; {cluster_k} CTAs share a tile's k's" if cluster_k > 1 else ""
                 yield Route((kernel,), reason=reason + words + shared)
                 kernels.append(kernel)
@@ -75,7 +77,7 @@ def _routes(layout: str, dtype: str) -> Iterator[Route]:
     few, many = (next(k for k in kernels if k.bm == bm) for bm in (32, 128))
     for kernel in (few, many):
         copied = copying(_stored(layout), 1, kernel)
-        yield Route(copied, reason="A and B off 16 bytes: copied first")
+        yield Route(copied, reason="A and B not aligned to 16 bytes: copied first")
     rest = Int4Spec(layout, 64, 64, 128, 2, 2, 2, copy="bytes", widen="extend", dtype=dtype)
     yield Route((rest,), reason="everything else: any alignment, the longest reductions")
 
@@ -90,11 +92,15 @@ def _packed(layout: str, dtype: str) -> Iterator[Route]:
         )
         first = Step(UnpackSpec(dtype, layout == "rcr"), {"x": "a", "ldx": "lda", "y": "a_bytes"})
         then = Step(kernel, {"a": "a_bytes"}, {"LDA": pitch(K)})
-        yield Route((first, then), reason=f"tiles of {bm} rows, by wgmma")
+        yield Route(
+            (first, then), reason=f"tiles of {bm} rows, by wgmma: A is unpacked to bytes first"
+        )
         if bm == 128:
             copy, read = copying({"b": _stored(layout)["b"]}, 1, kernel)
             then = Step(kernel, {**then.bind, **read.bind}, {**then.given, **read.given})
-            yield Route((copy, first, then), reason="B off 16 bytes: copied first, then by wgmma")
+            yield Route(
+                (copy, first, then), reason="B not aligned to 16 bytes: copied first, then by wgmma"
+            )
 
 
 def _stored(layout: str) -> dict[str, tuple[Expr, Expr]]:

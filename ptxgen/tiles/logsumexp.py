@@ -22,12 +22,12 @@ def _logsumexp() -> RouteTable:
     return RouteTable(
         SPACE,
         (
-            Route((tiny,), many, "many rows of an eighth of a segment: four a warp"),
-            *(Route((k,), filling, "many rows of a part, several a warp") for k in several),
-            Route((short,), TRUE, "rows of one segment: a warp a row"),
-            Route(split, few, "few long rows: a warp a segment"),
-            Route((narrow,), (SEGMENTS <= 4) | many & (SEGMENTS <= 32), "four warps a row"),
-            Route((wide,), TRUE, "eight warps a row"),
+            Route((tiny,), many, "many rows, up to 1/8 of a segment: a warp sums four"),
+            *(Route((k,), filling, "many short rows: a warp sums several") for k in several),
+            Route((short,), TRUE, "rows of one segment: a warp sums a row"),
+            Route(split, few, "few long rows: a warp sums a segment"),
+            Route((narrow,), (SEGMENTS <= 4) | many & (SEGMENTS <= 32), "four warps share a row"),
+            Route((wide,), TRUE, "eight warps share a row"),
         ),
         ("f32", "bf16", "f16"),
     )

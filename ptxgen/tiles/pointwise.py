@@ -10,14 +10,19 @@ from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.pointwise import FORMS, SPACE, Form, PointwiseSpec
 
 _ROUTES = (
-    ("factor", 32, "products by a number in memory, in place: few CTAs, which see a 1 and end"),
-    ("flat", 2, "arrays that lie one element behind the other"),
+    (
+        "factor",
+        32,
+        "in-place products by a scalar in memory: few CTAs, which return at once if it is 1",
+    ),
+    ("flat", 2, "contiguous arrays"),
     ("rows", 2, "vectors of the innermost dimension"),
-    ("blocks", 1, "squares of two dimensions, along either of which arrays lie"),
-    ("any", 4, "elements, anyhow"),
-    ("wide", 4, "more than 2^31 elements, anyhow"),
+    ("blocks", 1, "square blocks of two dimensions; each array is contiguous along one of them"),
+    ("any", 4, "single elements, any strides"),
+    ("wide", 4, "single elements, more than 2^31 of them"),
 )
-"""Routes of pointwise kernels: indexing, pieces that a thread computes, reason."""
+"""Routes of pointwise kernels: ``indexing``; vectors, elements or blocks that a thread computes;
+reason."""
 
 
 def _pointwise() -> RouteTable:

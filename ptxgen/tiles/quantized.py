@@ -70,7 +70,7 @@ def dequantized(dense: Route) -> Route:
         return Step(step.kernel, {**step.bind, "b": WEIGHT}, {**step.given, **so})
 
     steps = (first, *map(reading, dense.steps))
-    return Route(steps, reason=f"the weight dequantized; {dense.reason}")
+    return Route(steps, reason=f"the weight is dequantized first; {dense.reason}")
 
 
 def _dense_routes(dense: RouteTable, tier: str) -> Iterator[Route]:
@@ -112,7 +112,8 @@ _PINNED = (
     WeightFormat("pinned3", 3, 8, unsigned(3), "scale * (code - offset)", "f16", "bf16"),
     WeightFormat("pinned4", 4, 8, signed(4), "scale * code"),
 )
-"""Formats for the lines of the template that no listed kernel has, for the goldens."""
+"""Weight formats whose kernels are pinned, so that goldens cover the lines of the template that no
+listed format has."""
 
 
 def _pinned(key: Key) -> Iterator[DequantizeSpec]:

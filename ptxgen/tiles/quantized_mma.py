@@ -171,14 +171,18 @@ def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
     """Returns the routes whose kernels read the weight as it is stored."""
     reduce = Step(ReduceSpec(dtype=dtype, contract=TC16), {"b": "data"})  # neither operand is read
     return (
-        *regime_routes(partial(layout, dtype), "few outputs: a CTA per tile and chunk", reduce),
         *regime_routes(
-            few_rows(layout, dtype), "few rows: the weight streams once, as it is stored"
+            partial(layout, dtype), "few outputs: split-K, a CTA for each tile and chunk", reduce
         ),
-        *regime_routes(short(layout, dtype), "short reductions: several tiles an SM"),
         *regime_routes(
-            more_columns(layout, dtype), "few rows, more columns: looked up as it is multiplied"
+            few_rows(layout, dtype), "few rows: helper warps decode the weight, which is read once"
         ),
-        *regime_routes(more_rows(layout, dtype), "more rows: the weight as it is stored, by wgmma"),
-        *regime_routes(serial(layout, dtype), "more rows, in several chunks, by wgmma"),
+        *regime_routes(short(layout, dtype), "short reductions: several CTAs an SM"),
+        *regime_routes(
+            more_columns(layout, dtype), "few rows, more columns: multiplying warps look up codes"
+        ),
+        *regime_routes(
+            more_rows(layout, dtype), "more rows, one chunk: by wgmma, the weight as it is stored"
+        ),
+        *regime_routes(serial(layout, dtype), "more rows, several chunks: by wgmma"),
     )

@@ -50,11 +50,11 @@ def copying(
 def routes(
     kernel: GemmSpec, *then: KernelSpec, operands: tuple[str, ...] = ("a", "b", "ab")
 ) -> Iterator[Route]:
-    """Yields a route that realigns them first for each entry of ``operands``, if ``kernel`` needs
-    alignment there.
+    """Yields a route for each entry of ``operands`` whose alignment ``kernel`` needs: it copies
+    these operands into aligned rows, then runs ``kernel`` and ``then``.
     """
     needs = "".join(x for x in "ab" if ALIGN[x].args[0] in kernel.requires.variables())
     for copied in operands:
         if set(copied) <= set(needs):
-            reason = f"{' and '.join(copied.upper())} off 16 bytes: copied first"
+            reason = f"{' and '.join(copied.upper())} not aligned to 16 bytes: copied first"
             yield Route(realigned(copied, kernel, *then), reason=reason)

@@ -19,13 +19,17 @@ def _selective(part: str) -> RouteTable:
         SelectiveSpec(part, lanes=n, states_per_lane=m, warps=4, tile_tokens=tile(n * m))
         for n, m in shares
     )
-    routes = (Route((s,), TRUE, f"{s.lanes} lanes have a channel") for s in specs)
+    routes = (Route((s,), TRUE, f"{s.lanes} lanes share a channel") for s in specs)
     return RouteTable(SPACE, tuple(routes), DTYPES)
 
 
 def _linear(part: str) -> RouteTable:
     spec = LinearSpec(part, prefetch=48 if part == "forward" else 32)
-    return RouteTable(LINEAR_SPACE, (Route((spec,), TRUE, "a thread has a channel"),), DTYPES)
+    return RouteTable(
+        LINEAR_SPACE,
+        (Route((spec,), TRUE, "the only kernel: a thread computes a channel"),),
+        DTYPES,
+    )
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {

@@ -29,8 +29,10 @@ def gemm(
     split: str = "none",
     persistent: bool = False,
 ) -> SimtSpec:
-    """Returns a spec of the simt family. ``table[copies]``: copy methods of A if k is contiguous,
-    of A if m is, of B if k is, of B if n is. ``slices`` > 0 makes a sliced kernel.
+    """Returns a spec of the simt family. ``tile``: BM, BN, BK; ``thread``: outputs of a thread,
+    ``lanes``: lanes of a warp, ``warps``: warps of a slice, each along m and n. ``table[copies]``:
+    copy methods of A if k is contiguous, of A if m is, of B if k is, of B if n is. ``slices`` > 0
+    makes a sliced kernel.
     """
     a_k, a_outer, b_k, b_outer = table[copies]
     copy_a = a_k if layout[0] == "N" else a_outer

@@ -35,8 +35,8 @@ def _split(vector: bool) -> tuple[Route, ...]:
     added = RowSpec("combine", 16), RowSpec("combine", 16, stage=1, is_last=True)
     steps = sums[0], added[0], sums[1], added[1], RowSpec("finish", 16, 2, vectorized=vector)
     return (
-        Route(once, reason="few very long rows: branches on all SMs, then their sum"),
-        Route(steps, reason="few very long rows, stage by stage, on all SMs"),
+        Route(once, reason="few very long rows, one stage: CTAs sum branches, others add these"),
+        Route(steps, reason="few very long rows, two stages: each spread over all SMs"),
     )
 
 
@@ -68,27 +68,31 @@ def _rows() -> RouteTable:
     return RouteTable(
         SPACE,
         (
-            *_each("short rows: a warp a row, or half of one", *short, warp),
-            *_each("a CTA a row, held in registers", held(2), four, eight, held(16)),
+            *_each("short rows: a warp computes a row, or half a warp", *short, warp),
+            *_each("a CTA holds a row in registers", held(2), four, eight, held(16)),
             *_each(
-                "a CTA a row, several on an SM",
+                "a CTA holds a row in registers, several CTAs an SM",
                 held(8, 2, ctas_per_sm=3),
                 held(16, 2, ctas_per_sm=2),
             ),
-            *_each("a CTA walks over rows, by way of shared memory", twice),
-            *_each("long rows: a cluster a row", cluster(cluster=4), long),
+            *_each("persistent CTAs: the next row is copied to shared memory meanwhile", twice),
+            *_each("long rows: a cluster holds a row", cluster(cluster=4), long),
             *_each(
-                "long rows: a cluster a row, two on their SMs", cluster(2, cluster=4, ctas_per_sm=2)
+                "long rows: a cluster holds a row, two CTAs an SM",
+                cluster(2, cluster=4, ctas_per_sm=2),
             ),
-            *_each("the longest that a cluster holds", RowSpec("cluster", 32, 2, cluster=4)),
+            *_each("the longest rows that a cluster holds", RowSpec("cluster", 32, 2, cluster=4)),
             *_split(True),
-            *_each("any length: a CTA a row, stage by stage", streamed),
-            *_each("short rows off 16 bytes", *map(odd, (*short, warp))),
-            *_each("rows off 16 bytes, held in registers", odd(four), odd(eight)),
-            *_each("others, by way of shared memory", *map(odd, (*aside, once, twice))),
-            *_each("long rows off 16 bytes: a cluster a row", odd(long)),
+            *_each("any length: a CTA reads a row again for every stage", streamed),
+            *_each("short rows not aligned to 16 bytes", *map(odd, (*short, warp))),
+            *_each("rows not aligned to 16 bytes, held in registers", odd(four), odd(eight)),
+            *_each(
+                "rows not aligned to 16 bytes, copied to shared memory",
+                *map(odd, (*aside, once, twice)),
+            ),
+            *_each("long rows not aligned to 16 bytes: a cluster holds a row", odd(long)),
             *_split(False),
-            *_each("everything else", odd(streamed)),
+            *_each("everything else: any length and alignment", odd(streamed)),
         ),
         SHOWN,
         opened=True,
@@ -129,8 +133,11 @@ def _down() -> RouteTable:
     return RouteTable(
         DOWN_SPACE,
         (
-            *(Route((k, lanes), TRUE, "a CTA has 32 rows, each in registers") for k in held),
-            Route((odd, lanes), TRUE, "rows off 16 bytes"),
+            *(
+                Route((k, lanes), TRUE, "a CTA adds 32 rows, one after the other in registers")
+                for k in held
+            ),
+            Route((odd, lanes), TRUE, "rows not aligned to 16 bytes"),
         ),
         SHOWN_DOWN,
         opened=True,

@@ -20,17 +20,19 @@ def _parts(of: type[ScanSpec]) -> tuple[ScanSpec, ...]:
 
 def _scan() -> RouteTable:
     whole = (
-        (ScanSpec(1, chunks_per_warp=1, lanes=16), "short rows: half a warp has one"),
-        *((ScanSpec(1, chunks_per_warp=turns), "a warp has a row") for turns in (1, 2)),
-        (ScanSpec(4, 4, chunks_per_warp=1), "a small CTA has a row"),
-        *((ScanSpec(8, chunks_per_warp=turns), "a CTA has a row") for turns in (1, 2)),
-        (ScanSpec(16, 16, chunks_per_warp=1), "a large CTA has a row"),
+        (ScanSpec(1, chunks_per_warp=1, lanes=16), "short rows: half a warp scans a row"),
+        *((ScanSpec(1, chunks_per_warp=turns), "a warp scans a row") for turns in (1, 2)),
+        (ScanSpec(4, 4, chunks_per_warp=1), "a CTA of 4 warps scans a row"),
+        *((ScanSpec(8, chunks_per_warp=turns), "a CTA of 8 warps scans a row") for turns in (1, 2)),
+        (ScanSpec(16, 16, chunks_per_warp=1), "a CTA of 16 warps scans a row"),
     )
     return RouteTable(
         SPACE,
         (
             *(Route((kernel,), reason=reason) for kernel, reason in whole),
-            Route(_parts(ScanSpec), reason="few long rows: on all SMs"),
+            Route(
+                _parts(ScanSpec), reason="few long rows: three launches spread a row over all SMs"
+            ),
         ),
         ("bf16",),
         opened=True,
@@ -43,14 +45,20 @@ def _logscan() -> RouteTable:
     return RouteTable(
         LOG_SPACE,
         (
-            Route((LogScanSpec(1, chunks_per_warp=1),), COLS <= 256, "short rows: a warp has one"),
+            Route(
+                (LogScanSpec(1, chunks_per_warp=1),),
+                COLS <= 256,
+                "short rows: a warp scans a row, a chunk at a time",
+            ),
             Route(
                 (LogScanSpec(1, chunks_per_warp=2),),
                 (COLS <= 1024) | (ROWS >= SMS * 32),
-                "a warp has a row",
+                "a warp scans a row",
             ),
-            Route(_parts(LogScanSpec), few, "few long rows: on all SMs"),
-            Route((LogScanSpec(8, chunks_per_warp=2),), TRUE, "a CTA has a row"),
+            Route(
+                _parts(LogScanSpec), few, "few long rows: three launches spread a row over all SMs"
+            ),
+            Route((LogScanSpec(8, chunks_per_warp=2),), TRUE, "a CTA of 8 warps scans a row"),
         ),
         ("bf16",),
         opened=True,

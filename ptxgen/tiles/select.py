@@ -26,10 +26,18 @@ def _topk() -> RouteTable:
     return RouteTable(
         TOPK_SPACE,
         (
-            Route((LanesSpec(),), TRUE, "short rows, few of each: a warp has a row"),
-            Route((SiftSpec(4),), (K <= 256) | (COLS <= 1024), "a small CTA has a row"),
-            Route(parts, TRUE, "long rows: CTAs have parts, one more what is left of them"),
-            Route((SelectSpec(),), TRUE, "any: digit by digit of the keys"),
+            Route((LanesSpec(),), TRUE, "short rows, small k: a warp selects from a row"),
+            Route(
+                (SiftSpec(4),),
+                (K <= 256) | (COLS <= 1024),
+                "small k or short rows: a CTA of 4 warps selects from a row",
+            ),
+            Route(
+                parts,
+                TRUE,
+                "long rows: CTAs select from parts of a row, one more from their results",
+            ),
+            Route((SelectSpec(),), TRUE, "any k and length: radix selection, digit by digit"),
         ),
         ("bf16",),
         opened=True,
@@ -47,10 +55,10 @@ def _sample() -> RouteTable:
     return RouteTable(
         SAMPLE_SPACE,
         (
-            Route((SampleSpec(2),), COLS <= 1024, "short rows: a CTA of two warps has one"),
-            Route(parts, TRUE, "draws from few of a row, which its parts have found"),
-            Route((cluster,), few, "few long rows: a cluster has one"),
-            Route((SampleSpec(),), TRUE, "a CTA a row"),
+            Route((SampleSpec(2),), COLS <= 1024, "short rows: a CTA of 2 warps draws from a row"),
+            Route(parts, TRUE, "small k: CTAs find candidates in parts of a row, one more draws"),
+            Route((cluster,), few, "few long rows: a cluster draws from a row"),
+            Route((SampleSpec(),), TRUE, "a CTA draws from a row"),
         ),
         ("bf16",),
         opened=True,

@@ -205,8 +205,8 @@ def _split_k(layout: str) -> tuple[Route, ...]:
     )
     large, *others = _partial(layout)
     return (
-        *routes((*few, least, large, *others), "chunks apart, by a CTA each", REDUCE),
-        *routes(_narrow(layout), "chunks of few columns apart, by a CTA each", REDUCE),
+        *routes((*few, least, large, *others), "split-K: a CTA for each tile and chunk", REDUCE),
+        *routes(_narrow(layout), "few columns: split-K, a CTA for each tile and chunk", REDUCE),
         *(realign.routes(large, REDUCE, operands=("a",)) if layout == "TN" else ()),
     )
 
@@ -214,12 +214,12 @@ def _split_k(layout: str) -> tuple[Route, ...]:
 def _chunks(layout: str) -> tuple[Route, ...]:
     return (
         *_split_k(layout),
-        *routes(THIN_SPLIT[layout], "few rows, chunks side by side"),
-        *routes(MEDIUM_SPLIT[layout], "more rows, chunks side by side or in turns"),
-        *routes(THIN[layout], "few rows: the weight streams once"),
-        *routes(_flat(layout), "one short chain: stores decide"),
-        *routes(_unsplit(layout), "one chain"),
-        *routes(_plain(layout), "operands off 16 bytes"),
+        *routes(THIN_SPLIT[layout], "few rows: slices of a CTA divide the chunks"),
+        *routes(MEDIUM_SPLIT[layout], "more rows: a CTA computes chunks one after another"),
+        *routes(THIN[layout], "few rows, one chunk: the weight is read once"),
+        *routes(_flat(layout), "one short chunk: stores take most of the time"),
+        *routes(_unsplit(layout), "reductions of one chunk"),
+        *routes(_plain(layout), "operands not aligned to 16 bytes"),
         last(_filler(layout)),
     )
 
@@ -234,8 +234,8 @@ def _tt_routes() -> tuple[Route, ...]:
     middle = _gemm("TT", (64, 64, 32), (8, 4), (4, 8), (2, 2), 2, "floats", ctas=4)
     small = _gemm("TT", (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, "plain", ctas=4)
     return (
-        *routes((replace(low, copy_a="scalar"), split), "chunks side by side"),
-        *routes((large, middle, small), "one chain"),
+        *routes((replace(low, copy_a="scalar"), split), "slices of a CTA divide the chunks"),
+        *routes((large, middle, small), "reductions of one chunk"),
         last(_filler("TT")),
     )
 
@@ -255,7 +255,7 @@ def _continued() -> tuple[Route, ...]:
         persistent=True,
         ctas=3,
     )
-    return (*routes((large,), "one chain, from what is there"), last(small))
+    return (*routes((large,), "one chain that continues an earlier result"), last(small))
 
 
 ROUTES: LazyDict[Key, tuple[Route, ...]] = LazyDict(

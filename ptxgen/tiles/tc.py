@@ -27,7 +27,7 @@ def _chunks(layout: str, dtype: str) -> tuple[Route, ...]:
         return _serial(layout, dtype)
     few = (mma.few_rows_partial(layout, dtype),)
     return (
-        *routes(few, "few rows of few outputs", _reduce(dtype)),
+        *routes(few, "few rows, few outputs: split-K, by mma", _reduce(dtype)),
         *_split_k(layout, dtype),
         *_serial(layout, dtype),
     )
@@ -41,7 +41,9 @@ def _split_k(layout: str, dtype: str) -> Iterator[Route]:
     """Yields split-K routes: a CTA for each tile and chunk, and a kernel that adds the chunks."""
     reduce = _reduce(dtype)
     fast, others = wgmma.partial(layout, dtype), mma.partial(layout, dtype)
-    yield from routes((*fast, *others), "a long reduction: a CTA per tile and chunk", reduce)
+    yield from routes(
+        (*fast, *others), "a long reduction: split-K, a CTA for each tile and chunk", reduce
+    )
     for kernel in fast:
         yield from realign.routes(kernel, reduce, operands=_copied(layout))
 
@@ -53,11 +55,11 @@ def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
     *kernels, filler = mma.specs(layout, dtype)
     vector = [s for s in kernels if s.copy_a == s.copy_b == "vector"]
     return (
-        *routes((s for s in vector if s.streamed), "few rows: the weight streams once"),
+        *routes((s for s in vector if s.streamed), "few rows: the weight is read once"),
         *routes(wgmma.specs(layout, dtype), "many rows, by wgmma"),
         *routes((s for s in vector if not s.streamed), "many rows, by mma"),
         *(_realigned(layout, dtype) if layout != "TT" else ()),
-        *routes((s for s in kernels if s not in vector), "operands off 16 bytes"),
+        *routes((s for s in kernels if s not in vector), "operands not aligned to 16 bytes"),
         last(filler),
     )
 
@@ -76,8 +78,8 @@ def _realigned(layout: str, dtype: str) -> Iterator[Route]:
 
 
 def _copied(layout: str) -> tuple[str, ...]:
-    """Returns the sets of operands to realign: both, and one alone unless the rows of both have K
-    elements.
+    """Returns the sets of operands to realign, a route for each: "a", "b", and "ab", both. In
+    layout NT rows of A and B have K elements, so that both tend to be misaligned, or neither.
     """
     return ("ab",) if layout == "NT" else ("a", "b", "ab")
 
@@ -87,9 +89,9 @@ def _continued(dtype: str) -> tuple[Route, ...]:
     fast = wgmma.continued(dtype)
     large, filler = mma.continued(dtype)
     return (
-        *routes(fast, "one chain, from what is there, by wgmma"),
+        *routes(fast, "one chain that continues an earlier result, by wgmma"),
         *(r for k in fast if k.bm == 128 for r in realign.routes(k, operands=("a",))),
-        *routes((large,), "one chain, from what is there, by mma"),
+        *routes((large,), "one chain that continues an earlier result, by mma"),
         last(filler),
     )
 

@@ -9,7 +9,9 @@ from ptxgen.spec.triangular import SPACE, TriangularSpec
 
 
 def _table() -> RouteTable:
-    route = Route((TriangularSpec(),), reason="a column a lane")
+    route = Route(
+        (TriangularSpec(),), reason="the only kernel: a lane solves for one right-hand side"
+    )
     return RouteTable(SPACE, (route,), ("f32", "f64"))
 
 

@@ -2,7 +2,7 @@
 
 ``tier="auto"`` never selects this tier: it is for debugging, and for bits that depend on no tensor
 core. So a layout has one kernel a regime, and the last route supports misaligned operands (at a
-cost that docs/adr/028 states). Lines read as in tiles/simt.py; f16 shares the table of bf16. An
+cost that docs/adr/029 states). Lines read as in tiles/simt.py; f16 shares the table of bf16. An
 operand is either "raw" (16-bit elements in shared memory, upcast when threads read them, in kernels
 that are bound by memory) or "held" (upcast in registers on the way to shared memory, so that the
 main loop is that of the f32 kernels; templates/simt/operand.cuh.j2).
@@ -32,8 +32,8 @@ _gemm = partial(gemm, COPIES)
 def _chunks(dtype: str, layout: str) -> tuple[Route, ...]:
     return (
         *(_split_k(dtype) if layout == "TN" else ()),
-        *routes(_split(dtype, layout), "chunks side by side"),
-        *routes(_unsplit(dtype, layout), "one chain"),
+        *routes(_split(dtype, layout), "slices of a CTA divide the chunks"),
+        *routes(_unsplit(dtype, layout), "reductions of one chunk"),
         last(_filler(dtype, layout)),
     )
 
@@ -84,7 +84,7 @@ def _split_k(dtype: str) -> tuple[Route, ...]:
 
     vector = partial_sums((64, 64, 16), (8, 4), "held")
     plain = partial_sums((32, 64, 16), (4, 4), "plain")
-    reason = "a long reduction: a CTA per tile and chunk"
+    reason = "a long reduction: split-K, a CTA for each tile and chunk"
     return routes((vector, plain), reason, ReduceSpec(dtype=dtype))
 
 

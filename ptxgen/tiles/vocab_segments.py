@@ -20,7 +20,9 @@ def key(part: str, capped: bool) -> Key:
 
 
 def _table(part: str, capped: bool) -> RouteTable:
-    route = Route((LogitsSpec(part, capped),), TRUE, "warps walk over runs of segments")
+    route = Route(
+        (LogitsSpec(part, capped),), TRUE, "the only kernel: warps compute runs of segments"
+    )
     return RouteTable(SPACE, (route,), ("bf16", "f16", "f32", "f64"))
 
 
@@ -45,7 +47,8 @@ def _products(storage: str, capped: bool) -> RouteTable:
     )
     several = replace(one_chunk, stages=3, split="serial", spilled_sums=80)
     routes = tuple(
-        Route((kernel,), TRUE, "no logit reaches memory") for kernel in (one_chunk, several)
+        Route((kernel,), TRUE, "a product that stores maxima and sums of segments, but no logits")
+        for kernel in (one_chunk, several)
     )
     return RouteTable(space(TC16_CHUNKS), routes, ("bf16", "f16"), partial=True)
 

@@ -1,13 +1,13 @@
-"""PyTorch: the library's operations with autograd, autocast and ``torch.compile``.
+"""PyTorch frontend: the library's operations with autograd, autocast and ``torch.compile``.
 
-:func:`linear`, :func:`matmul`, :func:`bmm` and :func:`baddbmm` are products; :class:`Linear` is
-``nn.Linear`` made of them, :class:`QuantizedLinear` one with a frozen weight of few bits, and
-:func:`convert` puts either into a model; :class:`batch_invariant` serves the operators of code that
-nobody can touch. Every other operation with gradients is here by its name: reductions with the
-arguments ``dim`` and ``keepdim``, others as :mod:`ptxgen` has them. Underneath are custom
-operators, ``torch.ops.ptxgen``.
+:func:`linear`, :func:`matmul`, :func:`bmm` and :func:`baddbmm` compute products. :class:`Linear` is
+an ``nn.Linear`` that calls :func:`linear`; :class:`QuantizedLinear` has a frozen quantized weight;
+:func:`convert` turns the linear layers of a model into either. Inside a :class:`batch_invariant`
+block, ATen operators of unmodified code run on ptxgen's kernels. Every other operation with
+gradients is here under its name in :mod:`ptxgen`; reductions take ``dim`` and ``keepdim``. All of
+them are custom operators as well, ``torch.ops.ptxgen``.
 
-Nothing else in ptxgen imports torch. Needs PyTorch 2.7 or newer: ``pip install ptxgen[torch]``.
+The rest of ptxgen works without torch. Needs PyTorch 2.7 or newer: ``pip install ptxgen[torch]``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Operations as :mod:`ptxgen` has them, with gradients; reductions by PyTorch's arguments."""
+    """Returns operation ``name`` of :mod:`ptxgen` with gradients; reductions take ``dim`` and
+    ``keepdim``.
+    """
     from ptxgen.ops import OPERATIONS
     from ptxgen.torch.dims import named
 

@@ -1,13 +1,15 @@
-"""Table of the ATen operators that :class:`ptxgen.torch.batch_invariant` serves, with handlers.
+"""Handlers of the ATen operators that ptxgen computes in :class:`ptxgen.torch.batch_invariant`.
 
-A handler of :data:`LOWERED` takes a builder, the block's tier and the operator's own arguments, as
-buffers, and returns the operator's results: it lowers to a program. One of :data:`DIRECT` takes
-tensors, for operators whose program depends on values. ``out=`` and in-place forms are made of
-both. Handlers may raise :class:`ptxgen.torch.unserved.NotServed`: UNKNOWN for arguments that they
-do not take (the call is then unknown to the block), ALONE where PyTorch's kernel computes each row
-by itself, or PARTS where PyTorch's implementation calls operators that are served.
-:data:`WHOLE` runs above autograd, where that records nothing, and leaves out results that PyTorch
-saves for gradients; :data:`RECORDED` runs there, too, with its own gradients.
+A handler in :data:`LOWERED` takes a builder, the tier of products, and the operator's arguments as
+buffers; it appends steps to the builder's program and returns result buffers. One in :data:`DIRECT`
+takes the tier and tensors, as its steps depend on values. ``out=`` and in-place forms are derived
+from both. Handlers in :data:`INFERENCE` and :data:`RECORDED` run above autograd: the former only
+where it records nothing, without results that PyTorch saves for gradients; the latter with
+gradients of their own.
+
+Handlers raise :class:`ptxgen.torch.unserved.NotServed` to decline a call: UNKNOWN for arguments
+that they do not support, ROW_WISE where PyTorch's kernel computes each row by itself, TRY_NEXT
+where :data:`DIRECT` has a handler, or PyTorch calls operators with handlers.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ from ptxgen.torch.functional import NAMES, accumulated, check_batches, matmul
 from ptxgen.torch.functions import FUNCTIONS, call
 from ptxgen.torch.operators import added
 from ptxgen.torch.record import TorchBuilder, function
-from ptxgen.torch.sdpa import at_once, attended, fused
-from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, NotServed, Serve, require_floats
+from ptxgen.torch.sdpa import compute_attention, has_fused_kernel, record_fused
+from ptxgen.torch.unserved import ROW_WISE, TRY_NEXT, UNKNOWN, NotServed, Serve, require_floats
 
 
 # -- products -------------------------------------------------------------------------------
@@ -89,8 +91,8 @@ def _dot(b: Any, tier: str, x: Any, y: Any) -> Any:
     return b.squeeze(_mv(b, tier, b.unsqueeze(x, 0), y), 0)
 
 
-def _added(multiply: Serve) -> Serve:
-    """Serves ``alpha * product + beta * input``, with the product that ``multiply`` serves."""
+def _product_plus_input(multiply: Serve) -> Serve:
+    """Returns a handler of ``alpha * product + beta * input``; ``multiply`` handles the product."""
 
     def serve(
         b: Any, tier: str, input: Any, x: Any, y: Any, dtype: Any = None, *, beta: Any, alpha: Any
@@ -102,7 +104,7 @@ def _added(multiply: Serve) -> Serve:
     return serve
 
 
-_addmm_of = _added(_mm)
+_addmm_of = _product_plus_input(_mm)
 
 
 def _addmm(
@@ -119,14 +121,16 @@ def _addmm(
 def _grouped(
     b: Any, tier: str, x: Any, y: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """Serves grouped products whose offsets only the device reads; raises PARTS for other kinds."""
+    """Lowers ``_grouped_mm`` to grouped kernels, which read offsets on the device. Raises
+    NotServed(TRY_NEXT) for calls that these do not support.
+    """
     ranks = len(x.shape), len(y.shape)
     wanted, kind = _name(out_dtype) or x.dtype, b.dtype(x)
     served = kind == b.dtype(y) and wanted in (kind, "float32") and ranks in ((2, 3), (2, 2))
     if bias is not None or offs is None or not served:
-        raise NotServed(PARTS)
+        raise NotServed(TRY_NEXT)
     if offs.dtype != "int32" or not has_kernels(kind, tier, offs.shape[0]):
-        raise NotServed(PARTS)
+        raise NotServed(TRY_NEXT)
     offs = b.packed(offs)
     if ranks == (2, 3):
         return b.grouped_linear(rows_apart(b, x), y, offs, out_dtype=wanted, layout="kn")
@@ -140,10 +144,10 @@ _weight_gradient = function(OPERATIONS["linear_wgrad"])
 def _grouped_mm(
     tier: str, a: Any, b: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
 ) -> Any:
-    """Serves the groups that :func:`_grouped` leaves, with a product each: groups of columns, and
-    dtypes without grouped kernels. The host reads their ends (``offs``), and waits for it.
+    """Computes ``_grouped_mm`` with one product per group: for groups of columns, and for dtypes
+    without grouped kernels. Copies the offsets to the host, which synchronises.
 
-    Where groups cut K, each product is one chain, as the kernel's are.
+    Where groups split K, each product has one accumulator per element, as in grouped kernels.
     """
     if bias is not None:
         raise NotServed(UNKNOWN)
@@ -176,14 +180,14 @@ def _grouped_mm(
 
 # -- rows -----------------------------------------------------------------------------------
 def axes(x: Any, dim: Any) -> Any:
-    """Returns dimensions as reductions take them: None for all of them, also where ATen has an
-    empty list, or 0 or -1 for a tensor without dimensions.
+    """Converts ATen's ``dim`` to the ``axis`` of ptxgen's reductions: None for all dimensions, also
+    for an empty list, and for 0 or -1 of a scalar.
     """
     given = (dim,) if isinstance(dim, int) else dim
     return dim if given and (x.shape or {*given} - {0, -1}) else None
 
 
-def _adding(name: str) -> Serve:
+def _sum_or_mean(name: str) -> Serve:
     def serve(
         b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     ) -> Any:
@@ -200,14 +204,15 @@ def _adding(name: str) -> Serve:
 
 
 def _extreme(*names: str) -> Serve:
-    """Serves max, min or both. Of a row with +0 and -0, PyTorch's kernels return either, by their
-    order of comparisons, which depends on sizes.
+    """Returns the handler of max, min or both.
+
+    For a row with +0 and -0, PyTorch's kernels return either: their order depends on sizes.
     """
 
     def serve(b: Any, tier: str, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         require_floats(x)
         if not math.prod(x.shape):
-            raise NotServed(ALONE)
+            raise NotServed(ROW_WISE)
         found = tuple(getattr(b, n)(x, axis=axes(x, dim), keepdims=keepdim) for n in names)
         return found if len(names) > 1 else found[0]
 
@@ -224,8 +229,8 @@ def _prod(
 
 
 def _prod_recorded(tier: str, x: Any, *args: Any, **options: Any) -> Any:
-    """Serves prod with gradients row by row: PyTorch's gradient of a row differs where any row of
-    the batch has a zero.
+    """Computes ``prod`` with the gradient of each row by itself. PyTorch's formula for all rows
+    changes as soon as one row of the batch contains a zero.
     """
     if x.dtype not in NAMES or x.layout is not torch.strided:
         raise NotServed(UNKNOWN)
@@ -233,7 +238,9 @@ def _prod_recorded(tier: str, x: Any, *args: Any, **options: Any) -> Any:
 
 
 def _cumprod(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Serves cumprod: ``h[t] = x[t] * h[t - 1] + 0`` in f32, each rounded as it is written."""
+    """Lowers ``cumprod`` to the recurrence ``h[t] = x[t] * h[t - 1] + 0`` in f32; each result is
+    rounded when it is stored.
+    """
     x = _as(b, x, dtype)
     require_floats(x)
     if not x.shape or not math.prod(x.shape) or x.dtype == "float64":
@@ -246,8 +253,8 @@ def _cumprod(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
     return b.reshape(b.linear_recurrence(rows, nothing, first), x.shape)
 
 
-def _spread(name: str) -> Serve:
-    """Serves the variance or the standard deviation, by ``name``."""
+def _variance_or_std(name: str) -> Serve:
+    """Returns the handler of operation ``name``: "var" or "std"."""
 
     def serve(b: Any, tier: str, x: Any, dim: Any, *, correction: Any, keepdim: bool) -> Any:
         require_floats(x)
@@ -258,7 +265,7 @@ def _spread(name: str) -> Serve:
 
 
 def _with_mean(name: str) -> Serve:
-    spread, mean = _spread(name), _adding("mean")
+    spread, mean = _variance_or_std(name), _sum_or_mean("mean")
 
     def serve(b: Any, tier: str, x: Any, dim: Any, *, correction: Any, keepdim: bool) -> Any:
         found = spread(b, tier, x, dim, correction=correction, keepdim=keepdim)
@@ -281,7 +288,9 @@ def _vector_norm(
 
 
 def _along(b: Any, name: str, x: Any, dim: int, **how: Any) -> Any:
-    """Returns an operation along a dimension; the result has PyTorch's strides."""
+    """Applies operation ``name`` along dimension ``dim``; the result is contiguous, as PyTorch's
+    is.
+    """
     if not x.shape:
         return b.reshape(getattr(b, name)(b.reshape(x, (1,)), **how), ())
     return b.contiguous(getattr(b, name)(x, axis=dim, **how))
@@ -327,7 +336,7 @@ def _norm_eps(x: Any, eps: Any) -> float:
 
 
 def _norm(norm: str) -> Serve:
-    """Serves a norm that also returns its saved statistics of each row."""
+    """Returns the handler of a norm that also returns the statistics of each row for gradients."""
 
     def serve(b: Any, tier: str, x: Any, shape: Any, *rest: Any) -> Any:
         *vectors, eps = rest
@@ -340,18 +349,22 @@ def _norm(norm: str) -> Serve:
 
 
 def _fits(x: Any, shape: Any, *weights: Any) -> None:
-    """Raises NotServed unless a fused norm kernel takes ``x`` and its weights, all of one dtype."""
+    """Raises NotServed unless x and its weights have one dtype, and the norm is over x's last
+    dimension.
+    """
     last = x.shape[-1:]
     if (
         x.dtype not in DTYPES
         or tuple(shape) != last
         or any(w is not None and (w.dtype != x.dtype or w.shape != last) for w in weights)
     ):
-        raise NotServed(PARTS)
+        raise NotServed(TRY_NEXT)
 
 
-def _norm_whole(norm: str, count: int) -> Serve:
-    """Serves a norm with ``count`` vectors (weight, bias) that returns no saved statistics."""
+def _norm_inference(norm: str, count: int) -> Serve:
+    """Returns the handler of ``norm``, "layer_norm" or "rms_norm", that computes no statistics for
+    gradients. ``count``: number of its vectors (weight, bias): 2 or 1.
+    """
 
     def serve(b: Any, tier: str, x: Any, shape: Any, *rest: Any) -> Any:
         _fits(x, shape, *rest[:count])
@@ -360,25 +373,27 @@ def _norm_whole(norm: str, count: int) -> Serve:
     return serve
 
 
-def _group_norm_whole(b: Any, tier: str, x: Any, groups: int, *how: Any) -> Any:
+def _group_norm_inference(b: Any, tier: str, x: Any, groups: int, *how: Any) -> Any:
     weight, bias, eps, _ = how
     require_floats(x)
     if len(x.shape) < 2 or x.shape[1] % groups:
-        raise NotServed(PARTS)  # PyTorch says so
+        raise NotServed(TRY_NEXT)  # PyTorch says so
     return group_norm_kept(b, x, groups, weight, bias, eps, x.dtype)[0]
 
 
-def _softmax_whole(name: str) -> Serve:
+def _softmax_inference(name: str) -> Serve:
     def serve(b: Any, tier: str, x: Any, dim: int, dtype: Any) -> Any:
         if x.dtype not in DTYPES or (dtype is not None and _name(dtype) != x.dtype):
-            raise NotServed(PARTS)
+            raise NotServed(TRY_NEXT)
         return _along(b, name, x, dim)
 
     return serve
 
 
 def _norm_backward(norm: str, count: int) -> Serve:
-    """Serves the gradient of a norm with ``count`` vectors and ``count`` saved numbers per row."""
+    """Returns the handler of the gradients of ``norm``: "layer_norm" or "rms_norm". ``count``:
+    number of its vectors (weight, bias), and also of the saved statistics per row: 2 or 1.
+    """
 
     def serve(b: Any, tier: str, dy: Any, x: Any, shape: Any, *rest: Any) -> Any:
         kept, vectors, mask = rest[:count], rest[count:-1], rest[-1]
@@ -402,7 +417,7 @@ def _norm_backward(norm: str, count: int) -> Serve:
 
 
 def _group_norm(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
-    """Serves group norm; its saved mean and rstd have the dtype of PyTorch's: the weight's."""
+    """Lowers ``native_group_norm``; mean and rstd get the dtype of the weight, as in PyTorch."""
     count, _, _, groups, eps = how  # the others are channels, and what lies behind them
     require_floats(x)
     y, *kept = group_norm_kept(b, x, groups, weight, bias, eps, x.dtype)
@@ -423,21 +438,23 @@ def _group_norm_backward(
 
 
 # -- convolutions ---------------------------------------------------------------------------
-def _lies_last(x: Any) -> bool:
-    """Whether an image has the memory format channels_last, which results then have too."""
+def _is_channels_last(x: Any) -> bool:
+    """Whether an image has memory format channels_last; results then have it, too."""
     order = (0, *range(2, len(x.shape)), 1)
     return len(x.shape) > 3 and not x.contiguous and x.permuted(order).contiguous
 
 
 def _windowed(b: Any, given: Sequence[Any]) -> tuple[list[Any], str]:
-    """Returns images and filters of one dtype, and their layout; for channels_last, views with
-    channels as the last dimension.
+    """Returns ``given``, the images and filters of a convolution, and their layout:
+    "channels_first", or "channels_last" with views whose last dimension is the channels. Raises
+    NotServed unless they have one dtype of :data:`ptxgen.numerics.dtype.DTYPES`, and 3 to 5
+    dimensions.
     """
     if any(x.dtype != given[0].dtype for x in given) or given[0].dtype not in DTYPES:
         raise NotServed(UNKNOWN)
     if not 3 <= len(given[0].shape) <= 5:
         raise NotServed(UNKNOWN)
-    if any(map(_lies_last, given)):
+    if any(map(_is_channels_last, given)):
         return [b.move(x, 1, -1) for x in given], "channels_last"
     return list(given), "channels_first"
 
@@ -456,7 +473,9 @@ def _convolution(
 
 
 def _convolution_by(names: str, *, transposed: bool = False) -> Serve:
-    """Serves a convolution operator whose arguments behind x and w have these ``names``."""
+    """Returns the handler of a convolution operator. ``names``: its arguments after x and w, in
+    order, as parameter names of :func:`_convolution` separated by spaces; "size" is ignored.
+    """
 
     def serve(b: Any, tier: str, x: Any, w: Any, *given: Any) -> Any:
         how = dict(zip(names.split(), given, strict=False))
@@ -510,9 +529,9 @@ def _solve_triangular(
 
 # -- order, indices ---------------------------------------------------------------------------
 def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
-    """Serves an unstable sort by a stable one: equal elements keep their order."""
+    """Computes an unstable ``sort`` as a stable one: equal elements keep their order."""
     if stable:
-        raise NotServed(ALONE)
+        raise NotServed(ROW_WISE)
     return torch.sort(x, stable=True, dim=dim, descending=descending)
 
 
@@ -526,9 +545,11 @@ _SELECTED = ("float32", "bfloat16", "float16", "int32")
 
 
 def _topk(b: Any, tier: str, x: Any, k: int, dim: int, largest: bool, ordered: bool) -> Any:
-    """Serves topk by its kernel: of equal elements, those with lower indices are selected."""
+    """Lowers ``topk`` to the select kernels: of equal elements, those at lower indices are
+    selected.
+    """
     if not (0 < k <= K_MAX and x.shape and x.dtype in _SELECTED) or k > x.shape[dim]:
-        raise NotServed(PARTS)
+        raise NotServed(TRY_NEXT)
     found = b.topk(_rows(b, x, dim), k, largest=largest)
     return tuple(b.contiguous(b.move(t, -1, dim)) for t in found)
 
@@ -536,7 +557,9 @@ def _topk(b: Any, tier: str, x: Any, k: int, dim: int, largest: bool, ordered: b
 def _topk_sorted(
     tier: str, x: Any, k: int, dim: int = -1, largest: bool = True, ordered: bool = True
 ) -> Any:
-    """Serves topk without a kernel, as the first k elements of a stable sort."""
+    """Computes ``topk`` as the first k elements of a stable sort, for calls that no kernel
+    supports.
+    """
     if k > (x.shape[dim] if x.dim() else 1):
         raise NotServed(UNKNOWN)
     values, indices = torch.sort(x, stable=True, dim=dim, descending=largest)
@@ -599,29 +622,29 @@ def _scatter_reduce(
     tier: str, x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
     if reduce in ("amax", "amin"):
-        raise NotServed(ALONE)
+        raise NotServed(ROW_WISE)
     if reduce not in ("sum", "add") or x.dim() == 0:
         raise NotServed(UNKNOWN)
     x = x if include_self else x.scatter(dim, index, 0)
-    return _scattering(dim)(x, index, source)
+    return _scatter_add_function(dim)(x, index, source)
 
 
-_place = Pointwise(
+_flat_index = Pointwise(
     lambda place, index, size: place * size + where(index < 0, index + size, index), "place"
 )
 
 
-def put_summed(b: Any, rows: Any, source: Any, *indices: Any) -> Any:
-    """Adds ``source`` ``[P..., rest]`` to ``rows`` ``[sizes, rest]`` at as many ``indices``.
+def add_at_indices(b: Any, rows: Any, source: Any, *indices: Any) -> Any:
+    """Returns ``rows`` ``[*sizes, *rest]`` plus ``source`` ``[*P, *rest]`` at ``indices``: a tensor
+    for each of ``sizes``, broadcast to ``[*P]``.
 
-    Each index broadcasts to ``[P...]``. Values of one place are added in their order, then what is
-    there.
+    Elements of ``source`` with equal indices are added in order, then the element of ``rows``.
     """
     rest = rows.shape[len(indices) :]
     places = tuple(source.shape[: len(source.shape) - len(rest)])
     place = b.filled(places, "int64", 0, rows)
     for size, index in zip(rows.shape, indices, strict=False):
-        place = b.call(_place, place, b.expand(b.cast(index, "int64"), places), size)
+        place = b.call(_flat_index, place, b.expand(b.cast(index, "int64"), places), size)
     width = math.prod(rest)
     flat = [
         b.reshape(b.contiguous(x), (math.prod(x.shape) // width if width else 0, width))
@@ -631,9 +654,11 @@ def put_summed(b: Any, rows: Any, source: Any, *indices: Any) -> Any:
     return b.reshape(found, rows.shape)
 
 
-def placed_first(b: Any, x: Any, indices: Sequence[Any], values: Any) -> tuple[Any, Any, list[int]]:
-    """Returns ``x`` with the indexed dimensions first, ``values`` with the dimensions of indices
-    first, and the permutation of the dimensions of ``x``.
+def indexed_dims_first(
+    b: Any, x: Any, indices: Sequence[Any], values: Any
+) -> tuple[Any, Any, list[int]]:
+    """Permutes operands of index_put. Returns ``x`` with the indexed dimensions first, ``values``
+    (expanded) with the dimensions of the indices first, and the permutation of ``x``.
     """
     at = [d for d, i in enumerate(indices) if i is not None]
     order = [*at, *(d for d in range(len(x.shape)) if d not in at)]
@@ -649,8 +674,12 @@ def placed_first(b: Any, x: Any, indices: Sequence[Any], values: Any) -> tuple[A
     return rows, b.permute(b.expand(values, shape), (*moved, *others)), order
 
 
-def sums_places(x: Any, indices: Sequence[Any], values: Any, integers: Sequence[Any]) -> bool:
-    """Whether :func:`put_summed` takes these arguments. ``integers``: allowed dtypes of indices."""
+def can_add_at_indices(
+    x: Any, indices: Sequence[Any], values: Any, integers: Sequence[Any]
+) -> bool:
+    """Whether :func:`add_at_indices` supports these arguments of index_put. ``integers``: the
+    dtypes that indices may have.
+    """
     given = [i for i in indices if i is not None]
     return bool(given) and values.dtype == x.dtype and all(i.dtype in integers for i in given)
 
@@ -658,20 +687,24 @@ def sums_places(x: Any, indices: Sequence[Any], values: Any, integers: Sequence[
 def _index_put_(
     tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False, unsafe: bool = False
 ) -> Any:
-    """Serves index_put with accumulation: values at one index are added in their order."""
+    """Computes ``index_put_`` with ``accumulate=True``: values with equal indices are added in
+    their order.
+    """
     if not accumulate:
-        raise NotServed(ALONE)
-    if x.dtype not in NAMES or not sums_places(x, indices, values, (torch.int64, torch.int32)):
+        raise NotServed(ROW_WISE)
+    if x.dtype not in NAMES or not can_add_at_indices(
+        x, indices, values, (torch.int64, torch.int32)
+    ):
         raise NotServed(UNKNOWN)
-    rows, source, _ = placed_first(TorchBuilder(OPERATIONS), x, indices, values)
+    rows, source, _ = indexed_dims_first(TorchBuilder(OPERATIONS), x, indices, values)
     given = [i for i in indices if i is not None]
-    rows.copy_(_putting(len(given))(rows, source, *given))
+    rows.copy_(_index_put_function(len(given))(rows, source, *given))
     return x
 
 
-def _of_tensors(name: str, lower: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """Returns a function of tensors that runs ``lower``, a function of a builder and ``count``
-    arrays, as a program, whether a block is open or not.
+def _tensor_function(name: str, lower: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """Returns a function of ``count`` tensors that runs ``lower``, a function of a builder and
+    buffers, as a program, inside and outside of ``batch_invariant()`` blocks.
     """
 
     def lowered(b: Any, /, **given: Any) -> Any:
@@ -683,18 +716,20 @@ def _of_tensors(name: str, lower: Callable[..., Any], count: int) -> Callable[..
 
 
 @cache
-def _scattering(dim: int) -> Callable[..., Any]:
-    return _of_tensors("scatter_add", lambda b, x, *given: _scatter_add(b, "", x, dim, *given), 3)
+def _scatter_add_function(dim: int) -> Callable[..., Any]:
+    return _tensor_function(
+        "scatter_add", lambda b, x, *given: _scatter_add(b, "", x, dim, *given), 3
+    )
 
 
 @cache
-def _putting(indices: int) -> Callable[..., Any]:
-    return _of_tensors("index_put", put_summed, 2 + indices)
+def _index_put_function(indices: int) -> Callable[..., Any]:
+    return _tensor_function("index_put", add_at_indices, 2 + indices)
 
 
 # -- losses ---------------------------------------------------------------------------------
 REDUCTIONS = ("none", "mean", "sum")
-"""Reductions of losses, at the index that PyTorch's operators give them."""
+"""Names of the reductions of losses; ATen passes an index into this tuple."""
 _wrong = Pointwise(no_class, "wrong")
 _marked = Pointwise(lambda wrong, loss: where(wrong, math.nan, loss), "marked")
 
@@ -709,10 +744,10 @@ def _cross_entropy_loss(
     label_smoothing: Smoothing = 0.0,
     wide: Bool = False,
 ) -> Any:
-    """``torch.nn.functional.cross_entropy`` of classes, by :func:`ptxgen.cross_entropy`.
+    """``torch.nn.functional.cross_entropy`` for class indices, by :func:`ptxgen.cross_entropy`.
 
-    The mean of no target is NaN, and so is the loss of a target that is no class. ``wide``: in f32
-    of 16 bits.
+    The loss of a target that is no class is NaN, and so is the mean over no targets. ``wide``:
+    whether 16-bit logits get a loss in f32.
     """
     how: dict[str, Any] = {"ignore_index": ignore_index}
     losses = b.cross_entropy(x, target, reduction="none", label_smoothing=label_smoothing, **how)
@@ -727,7 +762,9 @@ def _cross_entropy_loss(
 
 
 def _cross_entropy_loss_vjp(b: Any, at: Backward) -> Gradients:
-    """Returns the gradient of :func:`ptxgen.cross_entropy` by the logits."""
+    """Returns the gradient with respect to the logits, computed as that of
+    :func:`ptxgen.cross_entropy`.
+    """
     of, (dy,) = OPERATIONS["cross_entropy"], at.dys
     assert of.vjp is not None
     options = {**of.options, **at.only("reduction", "ignore_index", "label_smoothing")}
@@ -758,37 +795,43 @@ def _cross_entropy(
     label_smoothing: float = 0.0,
     wide: bool = False,
 ) -> Any:
-    """Serves losses of classes without weights; others are made of operators that are served."""
+    """Lowers ``cross_entropy_loss`` for class indices without class weights. Other calls raise
+    NotServed(TRY_NEXT): PyTorch composes them of operators with handlers.
+    """
     rank = len(x.shape)
     if weight is not None or rank not in (1, 2) or len(target.shape) != rank - 1:
-        raise NotServed(PARTS)
+        raise NotServed(TRY_NEXT)
     if b.dtype(x) not in DTYPES or b.dtype(target) != "int64" or x.shape[:-1] != target.shape:
-        raise NotServed(PARTS)
+        raise NotServed(TRY_NEXT)
     if 0 in x.shape:
-        raise NotServed(PARTS)
+        raise NotServed(TRY_NEXT)
     how = {"ignore_index": ignore_index, "label_smoothing": label_smoothing, "wide": wide}
     return b.call(CROSS_ENTROPY, x, target, reduction=REDUCTIONS[reduction], **how)
 
 
 def _cross_entropy_recorded(tier: str, *args: Any, **options: Any) -> Any:
-    """Serves cross_entropy of tensors as one operation for autograd."""
+    """Computes ``cross_entropy_loss`` of tensors, as a single node of autograd's graph."""
     return _cross_entropy(TorchBuilder(OPERATIONS), tier, *args, **options)
 
 
 def autocast_widens(x: Any) -> bool:
-    """Whether ``x`` has 16 bits and autocast is on, which casts the inputs of losses to float32."""
+    """Whether autocast would cast ``x`` to float32 as the input of a loss: it is on, and ``x`` is
+    16-bit.
+    """
     return x.dtype in (torch.bfloat16, torch.float16) and torch.is_autocast_enabled(x.device.type)
 
 
 _sum = function(OPERATIONS["sum"])
 
 
-def _nll_of_places(
+def _nll_loss2d(
     tier: str, x: Any, target: Any, weight: Any, reduction: int, ignored: int
 ) -> tuple[Any, Any]:
-    """Serves losses of images, added in a fixed order; PyTorch's kernel adds by atomics."""
+    """Computes ``nll_loss2d_forward``, and the total weight, with additions in a fixed order;
+    PyTorch's kernel uses atomics.
+    """
     if reduction == 0:
-        raise NotServed(ALONE)
+        raise NotServed(ROW_WISE)
     if x.dtype not in NAMES:
         raise NotServed(UNKNOWN)
     losses, _ = torch.ops.aten.nll_loss2d_forward(x, target, weight, 0, ignored)
@@ -815,7 +858,7 @@ def _attention(
     *,
     scale: Any,
     enable_gqa: bool,
-    seen: tuple[bool, int | None] | None = None,
+    pattern: tuple[bool, int | None] | None = None,
 ) -> Any:
     given = query, key, value
     if dropout or len({b.dtype(x) for x in given}) > 1 or len({len(x.shape) for x in given}) > 1:
@@ -823,14 +866,14 @@ def _attention(
     if b.dtype(query) not in DTYPES or len(query.shape) < 3 or (causal and mask is not None):
         raise NotServed(UNKNOWN)
     how = {"causal": causal, "scale": scale, "gqa": enable_gqa, "tier": tier}
-    return attended(b, query, key, value, mask, seen=seen, **how)
+    return compute_attention(b, query, key, value, mask, pattern=pattern, **how)
 
 
 def _attention_recorded(tier: str, *args: Any, **how: Any) -> Any:
-    """Serves attention of tensors, recorded by autograd."""
+    """Computes ``scaled_dot_product_attention`` of tensors, with gradients."""
     if any([t.layout is not torch.strided or t.dtype not in NAMES for t in args[:3]]):
         raise NotServed(UNKNOWN)
-    found = at_once(tier, *args, **how)
+    found = record_fused(tier, *args, **how)
     return found if found is not None else _attention(TorchBuilder(OPERATIONS), tier, *args, **how)
 
 
@@ -843,15 +886,15 @@ def _backend(
     scale: Any,
     at_end: bool = False,
 ) -> Any:
-    """Serves the operators that PyTorch calls for attention. Given q, k and v, it returns the
-    result and the logsumexp [B, H, S]; given dy, q, k, v and both results, the gradients, also of a
-    float mask. ``at_end``: whether a causal mask aligns the last query with the last key.
+    """Computes PyTorch's fused attention. From ``given`` (q, k, v) it returns the result and the
+    logsumexp [B, H, S]; from (dy, q, k, v, result, logsumexp) the gradients, also of a float mask.
+    ``at_end``: whether a causal mask aligns the last query with the last key.
     """
     q, k, v = given[-5:-2] if len(given) > 3 else given
     aligned = not causal or at_end or q.shape[-2] == k.shape[-2]
     if dropout or not aligned or len(q.shape) != 4 or not q.dtype == k.dtype == v.dtype:
         raise NotServed(UNKNOWN)
-    if q.dtype not in NAMES or not fused(NAMES[q.dtype], tier, q, v):
+    if q.dtype not in NAMES or not has_fused_kernel(NAMES[q.dtype], tier, q, v):
         raise NotServed(UNKNOWN)
     how = {"causal": causal, "scale": scale}
     kind = "mask" if mask is not None and mask.dtype is torch.bool else "bias"
@@ -864,7 +907,7 @@ def _backend(
 def _flash(tier: str, q: Any, k: Any, v: Any, dropout: float = 0.0, causal: bool = False,
            weights: bool = False, *, scale: Any = None) -> Any:  # fmt: skip
     out, lse = _backend(tier, (q, k, v), None, dropout or weights, causal, scale, True)
-    drawn = _none_drawn(q, (2,), torch.uint64)
+    drawn = _zero_rng_state(q, (2,), torch.uint64)
     return out, lse, None, None, q.shape[2], k.shape[2], *drawn, q.new_empty(0)
 
 
@@ -875,7 +918,7 @@ def _flash_backward(tier: str, *given: Any, scale: Any = None) -> Any:
 def _cudnn(tier: str, q: Any, k: Any, v: Any, mask: Any, wanted: bool, dropout: float = 0.0,
            causal: bool = False, weights: bool = False, *, scale: Any = None) -> Any:  # fmt: skip
     out, lse = _backend(tier, (q, k, v), mask, dropout or weights, causal, scale)
-    drawn = _none_drawn(q, (), torch.int64)
+    drawn = _zero_rng_state(q, (), torch.int64)
     return out, lse[..., None], None, None, q.shape[2], k.shape[2], *drawn, None
 
 
@@ -888,7 +931,7 @@ def _efficient(tier: str, q: Any, k: Any, v: Any, mask: Any, wanted: bool, dropo
                causal: bool = False, *, scale: Any = None) -> Any:  # fmt: skip
     out, lse = _backend(tier, (q, k, v), mask, dropout, causal, scale)
     room = torch.nn.functional.pad(lse, (0, -lse.shape[-1] % 32), value=math.inf)
-    return out, room if wanted else room[..., :0], *_none_drawn(q, (), torch.int64)
+    return out, room if wanted else room[..., :0], *_zero_rng_state(q, (), torch.int64)
 
 
 def _efficient_backward(tier: str, dy: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any,
@@ -908,8 +951,10 @@ def _on_cpu_backward(tier: str, *given: Any, attn_mask: Any = None, scale: Any =
     return _backend(tier, given[:6], attn_mask, given[6], given[7], scale)[:3]
 
 
-def _none_drawn(x: Any, first: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
-    """Returns zeros for the seed and the offset of dropout's random numbers: none are drawn."""
+def _zero_rng_state(x: Any, first: tuple[int, ...], dtype: Any) -> tuple[Any, Any]:
+    """Returns zeros for the seed, of shape ``first``, and the offset, a scalar tensor, of dropout's
+    random numbers, as none are drawn.
+    """
     return x.new_zeros(first, dtype=dtype), x.new_zeros((), dtype=dtype)
 
 
@@ -919,14 +964,14 @@ def _elementwise(name: str) -> Serve:
 
 
 def elementwise_in_place(name: str) -> Serve:
-    """Serves the in-place form of an operator of :data:`FUNCTIONS` with one tensor: the program
-    writes the tensor's own memory.
+    """Returns the handler of the in-place form of an operator of :data:`FUNCTIONS` with one tensor;
+    the program writes that tensor's memory.
     """
 
     def serve(b: Any, tier: str, x: Any, *args: Any, **options: Any) -> Any:
         alone = not any(isinstance(v, Buffer) for v in args)
         if not alone or x.memory.role != INPUT or not x.whole:
-            raise NotServed(PARTS)
+            raise NotServed(TRY_NEXT)
         x.memory.written = True
         call(b, name, (x, *args), options, out=x)
         return x
@@ -940,18 +985,18 @@ LOWERED: Final[dict[str, Serve]] = {
     **dict.fromkeys(("mm", "mm.dtype"), _mm),
     **dict.fromkeys(("addmm", "addmm.dtype"), _addmm),
     **dict.fromkeys(("bmm", "bmm.dtype"), _bmm),
-    **dict.fromkeys(("baddbmm", "baddbmm.dtype"), _added(_bmm)),
+    **dict.fromkeys(("baddbmm", "baddbmm.dtype"), _product_plus_input(_bmm)),
     "mv": _mv,
-    "addmv": _added(_mv),
+    "addmv": _product_plus_input(_mv),
     "_grouped_mm": _grouped,
     **dict.fromkeys(("dot", "vdot"), _dot),
-    **dict.fromkeys(("sum", "sum.dim_IntList"), _adding("sum")),
-    **dict.fromkeys(("mean", "mean.dim"), _adding("mean")),
+    **dict.fromkeys(("sum", "sum.dim_IntList"), _sum_or_mean("sum")),
+    **dict.fromkeys(("mean", "mean.dim"), _sum_or_mean("mean")),
     **dict.fromkeys(("prod", "prod.dim_int"), _prod),
     **dict.fromkeys(("amax", "max"), _extreme("amax")),
     **dict.fromkeys(("amin", "min"), _extreme("amin")),
     "aminmax": _extreme("amin", "amax"),
-    **{f"{name}.correction": _spread(name) for name in ("var", "std")},
+    **{f"{name}.correction": _variance_or_std(name) for name in ("var", "std")},
     **{f"{name}_mean.correction": _with_mean(name) for name in ("var", "std")},
     "linalg_vector_norm": _vector_norm,
     **{f"_{name}": _softmax(name) for name in _SOFTMAXES},
@@ -989,7 +1034,7 @@ LOWERED: Final[dict[str, Serve]] = {
     **images.LOWERED,
     **{name: _elementwise(name) for name in FUNCTIONS},
 }
-"""Handlers that lower functional ATen operators to programs."""
+"""Handlers of functional ATen operators, by name, that append steps to a program."""
 
 DIRECT: Final[dict[str, Serve]] = {
     "_grouped_mm": _grouped_mm,
@@ -1005,20 +1050,22 @@ DIRECT: Final[dict[str, Serve]] = {
     "topk": _topk_sorted,
     **dict.fromkeys(("scatter.reduce", "scatter_reduce.two"), _scatter_reduce),
     "_index_put_impl_": _index_put_,
-    "nll_loss2d_forward": _nll_of_places,
+    "nll_loss2d_forward": _nll_loss2d,
     **images.DIRECT,
 }
-"""Operators that functions of tensors serve: without a program, or where it raises PARTS."""
+"""Handlers that take tensors, by operator name: for operators that :data:`LOWERED` lacks, and where
+its handler raises NotServed(TRY_NEXT).
+"""
 
-WHOLE: Final[dict[str, tuple[str, Serve]]] = {
-    "layer_norm": ("native_layer_norm", _norm_whole("layer_norm", 2)),
-    "rms_norm": ("_fused_rms_norm", _norm_whole("rms_norm", 1)),
-    "group_norm": ("native_group_norm", _group_norm_whole),
-    **images.WHOLE,
-    **{f"{name}.int": (f"_{name}", _softmax_whole(name)) for name in _SOFTMAXES},
+INFERENCE: Final[dict[str, tuple[str, Serve]]] = {
+    "layer_norm": ("native_layer_norm", _norm_inference("layer_norm", 2)),
+    "rms_norm": ("_fused_rms_norm", _norm_inference("rms_norm", 1)),
+    "group_norm": ("native_group_norm", _group_norm_inference),
+    **images.INFERENCE,
+    **{f"{name}.int": (f"_{name}", _softmax_inference(name)) for name in _SOFTMAXES},
 }
-"""Operators that are served above autograd where that records nothing: the operator of
-:data:`LOWERED` that they are counted as, and what serves them, given all arguments.
+"""Handlers that run above autograd where it records nothing, by operator name, each with the name
+in :data:`LOWERED` under which reports count it.
 """
 
 RECORDED: Final[dict[str, tuple[Serve, Serve]]] = {
@@ -1026,19 +1073,23 @@ RECORDED: Final[dict[str, tuple[Serve, Serve]]] = {
     "cross_entropy_loss": (_cross_entropy, _cross_entropy_recorded),
     **dict.fromkeys(("prod", "prod.dim_int"), (_prod, _prod_recorded)),
 }
-"""Operators that are served above autograd: as programs, and by functions with gradients."""
+"""Pairs of handlers that run above autograd, by operator name. The first lowers the operator to a
+program, for calls that autograd does not record; the second computes those that it records.
+"""
 
 WIDENED: Final = frozenset({"cross_entropy_loss"})
-"""Operators of :data:`RECORDED` whose first argument autocast widens: PyTorch does so for
-the parts that they are made of.
+"""Operators of :data:`RECORDED` whose first argument autocast casts to float32, as PyTorch does
+within its decomposition.
 """
 
 SERVED: Final = {**LOWERED, **DIRECT}
-"""Operators that are served below autograd: by programs or by functions of tensors."""
+"""Handlers by name of operators that ptxgen computes below autograd."""
 
 
 def operation(name: str, serve: Serve, takes: Sequence[Any]) -> Op:
-    """Returns an operator as an operation with the parameters ``takes``; the last is the tier."""
+    """Returns the operation of an ATen operator with handler ``serve``; ``takes``: its parameters,
+    the tier last.
+    """
     placed = [p.name for p in takes[:-1] if not p.keyword]
 
     def lower(b: Any, /, **given: Any) -> Any:

@@ -1,5 +1,5 @@
-"""Reductions and softmax with gradients, whose arguments are named as PyTorch's: ``dim`` and
-``keepdim``. Bits, dtypes and errors are those of the functions of :mod:`ptxgen` with these names.
+"""Reductions and softmax with gradients, and PyTorch's argument names ``dim`` and ``keepdim``.
+Bits, dtypes and errors are those of the functions of :mod:`ptxgen` with these names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ Made = Callable[..., torch.Tensor]
 
 
 def named(op: Op) -> Callable[..., Any]:
-    """Returns a reduction or softmax with PyTorch's arguments ``dim`` and ``keepdim``."""
+    """Returns operation ``op`` with gradients; a reduction or softmax takes ``dim`` and
+    ``keepdim``.
+    """
     called = function(op)
     if not isinstance(op, RowFunction):
         return called
@@ -48,7 +50,9 @@ def _along(called: Made) -> Made:
 
 
 def _chosen(called: Made) -> Made:
-    """Returns ``called`` with arguments ``dim``, ``keepdim`` and ``out_dtype``."""
+    """Returns reduction ``called``, whose result dtype can be chosen, with PyTorch's arguments:
+    ``dim``, ``keepdim`` and ``out_dtype``.
+    """
 
     def reduced(
         x: torch.Tensor, dim: Dim = None, keepdim: bool = False, *, out_dtype: Any = None
@@ -66,7 +70,9 @@ def _reduced(called: Made) -> Made:
 
 
 def _spread(called: Made) -> Made:
-    """Returns ``called``, a variance or standard deviation, with PyTorch's arguments."""
+    """Returns ``called``, a variance or standard deviation, with PyTorch's arguments: ``dim``,
+    ``correction``, ``keepdim`` and ``out_dtype``.
+    """
 
     def spread(
         x: torch.Tensor,

@@ -1,11 +1,11 @@
 """Elementwise operators of ATen as formulas with the bits of PyTorch's own kernels.
 
-The block of :class:`ptxgen.torch.batch_invariant` leaves these operators to PyTorch, so a formula
-may stand for one only where its bits follow from IEEE 754: operands are brought to one dtype,
-computed with in f32 (16 bits) or in that dtype, and rounded once. Functions that PyTorch takes from
-a library of mathematics (exp, rsqrt, tanh ...) are not here but in :mod:`ptxgen.torch.functions`,
-which the block serves, nor is what PyTorch's kernels compute differently where they have vectors
-and where they have not. (``sqrt`` and powers are here for who leaves functions to PyTorch.)
+A ``batch_invariant()`` block leaves these operators to PyTorch, so compiled graphs may use a
+formula only where its bits follow from IEEE 754: operands are cast to one dtype, computed in f32
+(16 bits) or in that dtype, and rounded once. Functions that PyTorch takes from a math library (exp,
+rsqrt, tanh ...) are in :mod:`ptxgen.torch.functions`, and the block computes them by the same
+formulas. Operators whose vectorised and scalar kernels differ in PyTorch are in neither. (``sqrt``
+and powers are here for ``functions=False``.)
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from ptxgen.numerics.dtype import NAMES as SHORT
 from ptxgen.numerics.formula import FLOATS, STORED, Node, cast, compare, const, primitive, where
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
-from ptxgen.torch.functions import meta, text, value
+from ptxgen.torch.functions import meta, scalar_key, scalar_of
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.unserved import UNKNOWN, NotServed
 
 SAME, COMPARED, CHOSEN = "same", "compared", "chosen"
-"""Dtype that operands are cast to: the result's; the operands' common dtype (``result_type``); the
-result's for all but the first operand, a condition."""
+"""Rules for the dtype that operands are cast to. SAME: the result's; COMPARED: the operands' common
+dtype (``result_type``); CHOSEN: the result's, except for the first operand, a condition.
+"""
 
 
 def _compared(op: str) -> Callable[..., Node]:
@@ -34,8 +35,8 @@ def _compared(op: str) -> Callable[..., Node]:
 
 
 def _floor_divided(x: Node, y: Node) -> Node:
-    """Divides integers by a positive number below 2^31: a quotient in f64 is off by less than 2^11,
-    and the quotient of the remainder is exact.
+    """Divides integers by a positive number below 2^31, rounding down. The quotient in f64 is off
+    by less than 2^11; adding that of the remainder makes it exact.
     """
 
     def once(z: Node) -> Node:
@@ -76,14 +77,18 @@ FORMULAS: Final[dict[str, tuple[str, Callable[..., Node]]]] = {
     "cube": (SAME, lambda x: x * x * x),
     "copied": (SAME, lambda x: x),
 }
-"""Formulas by operator name (overload packet), with the rule for the operands' dtype."""
+"""Formulas by operator name (overload packet), each with the rule for its operands' dtype."""
 SERVED: Final = {*FORMULAS, "pow", "masked_fill", "isnan"} - {"relu_cpu", "cube", "copied"}
 _EXACT = ("mul", "div")
-"""Operators whose kernels take number operands in f32 on all devices, for arrays of any dtype."""
+"""Operators whose kernels compute a scalar operand in f32 on any device, beside arrays of any
+dtype. Other kernels may round it to the array's 16-bit dtype.
+"""
 
 
 def _rewritten(name: str, kind: str, args: list[Any], out: Buffer) -> tuple[str, list[Any]]:
-    """Returns the name in :data:`FORMULAS` that computes an operator, and its operands."""
+    """Returns the name in :data:`FORMULAS` that computes operator ``name`` on device type ``kind``,
+    and its operands. Raises NotServed if there is none.
+    """
     if name == "pow" and isinstance(args[0], Buffer) and args[1:] in ([1], [2]):
         return ("mul", args[:1] * 2) if args[1] == 2 else ("copied", args[:1])
     if name == "pow" and args[1:] == [3] and out.dtype in ("float32", "float64"):
@@ -112,33 +117,36 @@ def _rewritten(name: str, kind: str, args: list[Any], out: Buffer) -> tuple[str,
 def lowered(
     b: Any, name: str, kind: str, out: Buffer, args: Sequence[Any], options: dict[str, Any]
 ) -> Buffer:
-    """Lowers an operator for devices of ``kind``; its result goes to ``out``. Raises NotServed if
-    it has no formula.
+    """Lowers an operator, with the bits of PyTorch on device type ``kind``; the result is written
+    to ``out``. Raises NotServed if there is no formula.
     """
     if options.get("alpha", 1) != 1 or options.get("rounding_mode") is not None:
         raise NotServed(UNKNOWN)
     name, given = _rewritten(name, kind, list(args), out)
     how, _ = FORMULAS[name]
-    dtype = _together(given) if how == COMPARED else out.dtype
+    dtype = _common_dtype(given) if how == COMPARED else out.dtype
     arrays = [x for x in given if isinstance(x, Buffer)]
     if any(x not in SHORT for x in (dtype, *(x.dtype for x in (*arrays, out)))):
         raise NotServed(UNKNOWN)
     first = int(how == CHOSEN)
     for x in given[first:]:
-        if not _taken(x, dtype, kind, name, whole=not out.shape):
+        if not _casts_alike(x, dtype, kind, name, whole=not out.shape):
             raise NotServed(UNKNOWN)
-    spec = tuple(None if isinstance(x, Buffer) else _told(x) for x in given)
+    spec = tuple(None if isinstance(x, Buffer) else _checked_key(x) for x in given)
     b.call(_function(name, SHORT[dtype], SHORT[out.dtype], spec), *arrays, out=out)
     return out
 
 
 def is_float(dtype: str) -> bool:
-    """Whether a dtype is one of floats."""
+    """Whether a dtype is a floating-point dtype."""
     return bool(getattr(torch, dtype).is_floating_point)
 
 
-def _taken(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
-    """Whether all of PyTorch's kernels cast an operand to ``dtype`` alike."""
+def _casts_alike(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
+    """Whether all of PyTorch's kernels cast operand ``x``, a buffer or a number, to ``dtype`` in
+    the same way. ``kind``: device type; ``name``: the operator's key in :data:`FORMULAS`;
+    ``whole``: whether the result is a scalar tensor.
+    """
     real = is_float(dtype)
     if isinstance(x, Buffer):
         cut = is_float(x.dtype) and not real
@@ -152,27 +160,29 @@ def _taken(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
     return True
 
 
-def _together(args: Sequence[Any]) -> str:
-    """Returns the common dtype of operands, by ``torch.result_type``."""
+def _common_dtype(args: Sequence[Any]) -> str:
+    """Returns the common dtype of operands, as ``torch.result_type`` does."""
     return NAMES[torch.result_type(*map(meta, args))]
 
 
-def _told(x: Any) -> tuple[str, Any]:
+def _checked_key(x: Any) -> tuple[str, Any]:
     if not isinstance(x, bool | int | float):
         raise NotServed(UNKNOWN)
-    return text(x)
+    return scalar_key(x)
 
 
 @cache
 def _function(name: str, dtype: str, to: str, spec: tuple[Any, ...]) -> Pointwise:
-    """Returns the formula of an operator; ``spec`` has None for an array, else a number."""
+    """Returns the formula of an operator on ``dtype`` with a result of dtype ``to``; ``spec``: None
+    for each array, else a constant's :func:`scalar_key`.
+    """
     (how, body), type = FORMULAS[name], STORED[dtype]
     condition = how == CHOSEN
     names = tuple(f"x{i}" for i, each in enumerate(spec) if each is None)
 
-    def number(told: tuple[str, Any]) -> Node:
+    def number(key: tuple[str, Any]) -> Node:
         kind = float if type in FLOATS else bool if type == "bool" else int
-        return const(kind(value(told)), type)
+        return const(kind(scalar_of(key)), type)
 
     def compute(**given: Node) -> Node:
         operands = [

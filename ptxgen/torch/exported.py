@@ -1,9 +1,9 @@
 """``export``: a model as one captured program that can be saved.
 
-``torch.export`` traces the model to a functional graph. The graph is lowered to one program, as
-those of ``torch.compile`` are (:mod:`ptxgen.torch.graphs`). An operator that would stay a call of
-PyTorch is refused, unless it depends on no argument: then it is called once, at export, and its
-result becomes a constant.
+``torch.export`` traces the model to a functional graph, which is lowered to one program, as graphs
+of ``torch.compile`` are (:mod:`ptxgen.torch.graphs`). Operators that would remain calls of PyTorch
+are refused, unless they depend on no argument: these run once, at export, and their results become
+constants.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ptxgen.program.step import Program
 from ptxgen.program.streams import STREAMS
 from ptxgen.program.trace import Tracing
 from ptxgen.runtime import Call
-from ptxgen.torch.graphs import Options, Report, Schedule, TorchCall, attending
-from ptxgen.torch.lowering import Asked, Like
+from ptxgen.torch.graphs import Options, Report, Schedule, TorchCall, attention_in_tier
+from ptxgen.torch.lowering import Context, Like
 from ptxgen.torch.operators import SYMBOLIC
 from ptxgen.torch.tracing import as_served, resizing
 from ptxgen.torch.trees import leaves
@@ -46,36 +46,38 @@ def export(
     stream: Any = None,
     streams: int = STREAMS,
 ) -> Captured:
-    """A model as one captured program, forward only, with the bits that it has in
-    :class:`ptxgen.torch.batch_invariant`. ``save`` writes it for :func:`ptxgen.load`.
+    """Exports a model as one captured program, forward only, with the bits that it has in a
+    :class:`ptxgen.torch.batch_invariant` block. ``save`` writes it for :func:`ptxgen.load`.
 
-    ``model(*args, **kwargs)`` is read, not carried out. What is returned takes the tensors among
-    ``args`` and ``kwargs``, in their order (those within tuples, lists and dicts, too), and gives
-    the tensors of the model's result in theirs. Numbers are those of now. ``passes``, ``tier``,
-    ``functions``: as of :class:`ptxgen.torch.Backend`; ``streams``: as of :func:`ptxgen.capture`.
+    ``model(*args, **kwargs)`` is traced, not run. The function returned takes the tensors among
+    ``args`` and ``kwargs``, in their order (also those within tuples, lists and dicts), and returns
+    the tensors of the model's result in theirs. Scalar arguments are fixed at export. ``passes``,
+    ``tier``, ``functions``: as of :class:`ptxgen.torch.Backend`; ``streams``: as of
+    :func:`ptxgen.capture`.
 
     Shapes
-        Those of the example, at each call. Only where tensors are, their shapes and dtypes matter.
+        Those of the example, at each call. Of its tensors, only shapes and dtypes matter.
     Dtypes
         Those of the example. Results have PyTorch's.
     Storage
-        An argument that the model writes, such as a cache, is written where the caller has it: see
+        An argument that the model writes, such as a cache, is written in the caller's memory: see
         :class:`ptxgen.program.replay.Replayed`. So are the model's own buffers that it writes.
-        Parameters and buffers are ``outside``, by name, and read where they are. Results are new,
-        row by row. ``stream``: where memory for the graph is made.
+        Parameters and buffers are ``outside``, by name, and read in place. Results are new, and
+        contiguous. ``stream``: the stream on which memory for the graph is allocated.
     Order
         That of each operation's contract.
     Errors
-        UnservedError, with each operator that would stay a call of PyTorch's and that arguments go
-        into; TraceError for what is no module, is given no tensor, or returns none; GradError for
-        tensors that require grad; OptionError; those of ``torch.export`` for what it cannot read.
+        UnservedError, with each operator that would remain a call of PyTorch and depends on
+        arguments; TraceError for a model that is no module, takes no tensor, or returns none;
+        GradError for tensors that require grad; OptionError; those of ``torch.export`` for models
+        that it cannot trace.
     Source
         ``ptxgen/torch/exported.py``.
     """
     if not isinstance(model, torch.nn.Module):
         raise TraceError(f"export takes a torch.nn.Module; got a {type(model).__qualname__}")
-    told = {"passes": passes, "tier": tier, "functions": functions, "streams": streams}
-    options = Options.of(told)
+    values = {"passes": passes, "tier": tier, "functions": functions, "streams": streams}
+    options = Options.of(values)
     leaves, spec = torch.utils._pytree.tree_flatten((tuple(args), dict(kwargs or {})))
     given = [x.contiguous() if isinstance(x, torch.Tensor) else x for x in leaves]
     named = {
@@ -96,7 +98,7 @@ def export(
 
 
 def _decompositions(tier: str) -> dict[Any, Callable[..., Any]]:
-    """Returns decompositions for ``torch.export``: AOTAutograd's, and attention as in the block."""
+    """Returns decompositions for ``torch.export``: AOTAutograd's, and ptxgen's attention."""
     implicit = torch._C._dispatch_has_kernel_for_dispatch_key
     found = {
         op: rule
@@ -109,7 +111,7 @@ def _decompositions(tier: str) -> dict[Any, Callable[..., Any]]:
         for op in resizing()
         if implicit(op.name(), "CompositeImplicitAutograd")
     }
-    return {**found, torch.ops.aten.scaled_dot_product_attention.default: attending(tier)}
+    return {**found, torch.ops.aten.scaled_dot_product_attention.default: attention_in_tier(tier)}
 
 
 def _unknown(value: Any) -> bool:
@@ -146,14 +148,16 @@ class Whole(Schedule):
                 )
         super().__init__(read.graph_module, {}, options, Report())
 
-    def asked(self, node: fx.Node) -> Asked:
-        """Returns how a node is lowered; here kernels, not PyTorch, write rows at indices."""
-        return replace(super().asked(node), puts=True)
+    def context(self, node: fx.Node) -> Context:
+        """Returns the context for lowering a node; here kernels, not PyTorch, write rows at
+        indices.
+        """
+        return replace(super().context(node), scatters=True)
 
     @cached_property
-    def _ahead(self) -> set[fx.Node]:
-        """Nodes that depend on no argument and no parameter, and draw no random numbers: they have
-        the same value at each call.
+    def _before_programs(self) -> set[fx.Node]:
+        """Nodes that depend on no argument and no parameter, and draw no random numbers: their
+        values are the same at each call.
         """
         found: set[fx.Node] = set()
         for node in self.nodes:
@@ -169,9 +173,13 @@ class Whole(Schedule):
         return found
 
     def _calls(self, name: str) -> list[TorchCall]:
-        """Returns the calls of PyTorch to run at export. Raises UnservedError for all others."""
-        calls = [m for m in self.moves if isinstance(m, TorchCall)]
-        left = Counter(str(m.outward[0].target) for m in calls if m.outward[0] not in self._ahead)
+        """Returns the calls of PyTorch to run at export; raises UnservedError if one depends on an
+        argument.
+        """
+        calls = [m for m in self.sequence if isinstance(m, TorchCall)]
+        left = Counter(
+            str(m.outputs[0].target) for m in calls if m.outputs[0] not in self._before_programs
+        )
         if left:
             listed = ", ".join(f"{op} ({count})" for op, count in sorted(left.items()))
             raise UnservedError(
@@ -181,8 +189,8 @@ class Whole(Schedule):
         return calls
 
     def _outside(self, model: torch.nn.Module) -> dict[fx.Node, tuple[str, torch.Tensor]]:
-        """Returns names and tensors that a program may read besides its arguments: parameters,
-        buffers, and constants, some of which are computed here.
+        """Returns (name, tensor) by node for all that a program may read besides its arguments:
+        parameters, buffers and constants, some computed here.
         """
         calls = self._calls(type(model).__name__)
         found: dict[fx.Node, tuple[str, torch.Tensor]] = {}
@@ -194,13 +202,15 @@ class Whole(Schedule):
         values: dict[fx.Node, Any] = {node: x for node, (_, x) in found.items()}
         for number, each in enumerate(calls):
             each.run(values)
-            (node,) = each.outward
+            (node,) = each.outputs
             if isinstance(values[node], torch.Tensor):
                 found[node] = f"constant {number}", values[node]
         return found
 
     def program(self, model: torch.nn.Module, tracing: Tracing, call: Call) -> Program:
-        """Returns the program; its inputs are the arguments, and outside tensors that it reads."""
+        """Returns the graph's program. Its inputs are the arguments, and the tensors of
+        :meth:`_outside` that it reads.
+        """
         name, b, outside = type(model).__name__, tracing.builder, self._outside(model)
         given = [b.input(f"argument{i}", x.packed) for i, x in enumerate(call.views.values())]
         places = [
@@ -209,12 +219,12 @@ class Whole(Schedule):
             if spec.kind is InputKind.USER_INPUT and isinstance(spec.arg, TensorArgument)
         ]
         values: dict[fx.Node, Any] = dict(zip(places, given, strict=True))
-        nodes = [n for n in self.nodes if n in self.known]
+        nodes = [n for n in self.nodes if n in self.lowered]
         used = {x for n in (*nodes, self.output) for x in n.all_input_nodes} | {*self._mutated}
         for node, (key, x) in outside.items():
             if node in used:
                 values[node] = tracing.outer(key, x)
-                values[node].memory.constant = node in self._ahead
+                values[node].memory.constant = node in self._before_programs
         for node in nodes:
             self.enter(b, values, node)
         found = [self._result(b, name, values, x) for x in self._returned]
@@ -224,7 +234,9 @@ class Whole(Schedule):
         return b.finish(found)
 
     def _result(self, b: Any, name: str, values: Mapping[fx.Node, Any], x: Any) -> Buffer | None:
-        """Returns the buffer of one result, copied if it lies in the memory of an input."""
+        """Returns the buffer of result ``x``, copied if it is in the memory of an input; None if
+        ``x`` is None. Raises TraceError, with the model's ``name``, if it is no tensor.
+        """
         if x is None:
             return None
         if not isinstance(x, fx.Node) or not isinstance(self.likes[x], Like):
@@ -233,7 +245,9 @@ class Whole(Schedule):
         return b.copied(found) if found.memory.role == INPUT else found
 
     def _write(self, b: Any, values: Mapping[fx.Node, Any]) -> None:
-        """Copies mutated values to their arguments' and buffers' memory, after all reads of it."""
+        """Copies mutated values to the memory of their arguments and buffers, after all reads of
+        it.
+        """
         places = {values[node].memory for node in self._mutated}
         pairs = [(values[node], values[x]) for node, x in self._mutated.items()]
         pairs = [(to, b.copied(x) if x.memory in places else x) for to, x in pairs]

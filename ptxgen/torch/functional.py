@@ -1,7 +1,7 @@
 """Products with gradients: :func:`linear`, :func:`matmul`, :func:`bmm`, :func:`baddbmm` and
 :func:`quantized_linear`, with autocast, and gradients that are added to ``main_grad``.
 
-Operands of any strides are taken: those that no kernel reads are copied.
+Operands may have any strides: those that no kernel reads are copied.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.torch.operators import LIBRARY, added, operator
-from ptxgen.torch.record import function, recorded, shown_to
+from ptxgen.torch.record import function, is_intercepted, recorded
 
 NAMES = {getattr(torch, name): name for name in DTYPES}
-"""Dtypes of operands, with their names in :mod:`ptxgen.ops`."""
+"""Names of the dtypes that operands may have, by PyTorch dtype."""
 
 CAST = {dtype for dtype in NAMES if dtype is not torch.float64}
 """Dtypes that autocast casts."""
@@ -44,7 +44,7 @@ def _rounded(b: Any, x: Any, dtype: str | None) -> Any:
 
 
 def _linear_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients of :func:`linear`, each rounded once, to the dtype of its operand."""
+    """Computes the gradients of :func:`linear`, each rounded once, to the dtype of its operand."""
     x, w, bias = (at[n] for n in ("x", "w", "bias"))
     found: Gradients = {}
     of, rounded = at.only("layout", "tier"), _rounded(b, w, at.options["dtype"])
@@ -61,7 +61,9 @@ def _linear_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def _bias_gradient(b: Builder, at: Backward, dy: Any) -> Gradients:
-    """Gradient of the bias: the sum of dy's rows, as ``linear_wgrad`` with a column of ones."""
+    """Computes the bias's gradient: the sum of dy's rows, as ``linear_wgrad`` with a column of ones
+    for x.
+    """
     bias, total = at["bias"], at["bias_sum"]
     ones = b.filled((*dy.shape[:-1], 1), b.dtype(dy), 1.0, dy)
     total = None if total is None else b.reshape(total, (1, *total.shape))
@@ -71,7 +73,12 @@ def _bias_gradient(b: Builder, at: Backward, dy: Any) -> Gradients:
 
 
 def _sum(b: Builder, total: Any, x: Any, dy: Any, wanted: str, own: str, **of: Any) -> Any:
-    """Returns ``xᵀ · dy`` rounded once to dtype ``wanted``; None if it was added to ``total``."""
+    """Returns the gradient ``xᵀ · dy`` in dtype ``wanted``, rounded once. If ``total`` is given,
+    adds the gradient to it instead, and returns None.
+
+    ``own``: dtype of the product's operands; for another ``wanted`` the product is computed in f32
+    (f64 for float64) and then cast. ``of``: options of ``linear_wgrad``.
+    """
     if total is not None:
         b.linear_wgrad(x, dy, **of, out=total, accumulate=True)
         return None
@@ -94,7 +101,7 @@ def _linear(
     dtype: Dtype = None,
 ) -> Buffer:
     """Lowers :func:`linear` with a weight that is rounded to ``dtype``. ``w_sum``, ``bias_sum``:
-    arrays that gradients are added to.
+    arrays to which the gradients are added.
     """
     given = rows_apart(b, x), readable(b, _rounded(b, w, dtype)), b.packed(bias)
     how = {"layout": layout, "tier": tier, "activation": activation, "out_dtype": out_dtype}
@@ -105,11 +112,11 @@ def _linear(
 LINEAR = added(
     Op(_linear, name="linear", vjp=_linear_vjp, updates=("w_sum", "bias_sum"), public=False)
 )
-"""The operation as PyTorch has it: by default of weights [N, K]."""
+"""Operation ``linear`` with PyTorch's defaults: weights are [N, K]."""
 
 
 def _with_sums(op: Op, given: Mapping[str, Any]) -> Any:
-    """Records a call; gradients go to ``main_grad`` of parameters that have one."""
+    """Calls ``op`` with autograd; gradients are added to the parameters' ``main_grad``, if any."""
     sums = {f"{n}_sum": main_grad_of(given[n]) for n in ("w", "bias") if n in given}
     return recorded(op, {**given, **sums})
 
@@ -127,11 +134,11 @@ def linear(
     activation: str | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """``activation(x · wᵀ + bias)`` with gradients: takes weights ``[N, K]``, as
-    ``torch.nn.functional.linear`` does.
+    """``activation(x · wᵀ + bias)`` with gradients, for weights ``[N, K]`` as in
+    ``torch.nn.functional.linear``.
 
-    :func:`ptxgen.linear` says the layout of its weights apart, and takes ``[K, N]`` as ``"kn"``. A
-    square weight fits either way, and gives other numbers.
+    :func:`ptxgen.linear` has no default layout: its ``"kn"`` is for weights ``[K, N]``. A square
+    weight fits either layout, with different results.
 
     Shapes
         ``x`` ``[..., K]``; ``w`` ``[N, K]``, or ``[K, N]`` with ``layout="kn"``; ``bias`` ``[N]``;
@@ -139,12 +146,12 @@ def linear(
     Dtypes
         Those of :func:`ptxgen.linear`; ``out_dtype``: None for the operands' dtype, or
         ``torch.float32``. Under ``torch.autocast`` x and w are rounded to its dtype, and so is the
-        bias unless it is float32, which is added as it is.
+        bias unless it is float32.
     Order
-        The result's is that of :func:`ptxgen.linear`. Every gradient is summed in f32 and rounded
-        once, to the dtype of what it belongs to (of w, not of what autocast made of it). dx is
-        ``linear_dgrad``; dW is ``linear_wgrad``; the bias's is the sum of dy's rows, in the order
-        of ``linear_wgrad`` with a column of ones for x (contract ``fma/3``).
+        That of :func:`ptxgen.linear`. Every gradient is summed in f32 and rounded once, to the
+        dtype of its operand (of w itself, not of w after autocast). dx is ``linear_dgrad``; dW is
+        ``linear_wgrad``; the bias's gradient is the sum of dy's rows, in the order of
+        ``linear_wgrad`` with a column of ones for x (contract ``fma/3``).
     Gradients
         Activations other than relu are differentiated at ``x · W + bias`` in f32, which the
         backward pass computes again. Gradients can be differentiated again. If w or bias requires
@@ -156,7 +163,7 @@ def linear(
         ``ptxgen/torch/functional.py``.
     """
     dtype = None
-    if any_autocast() and not shown_to():  # the operator minds autocast by itself
+    if any_autocast() and not is_intercepted():  # the operator minds autocast by itself
         x, bias, dtype = autocast(x, bias)
     how = {"layout": layout, "tier": tier, "activation": activation, "out_dtype": out_dtype}
     return _called(x, w, bias, dtype=dtype, **how)
@@ -176,14 +183,14 @@ def matmul(
     Shapes
         ``a`` ``[..., M, K]`` and ``b`` ``[..., K, N]``, with leading dimensions that broadcast; the
         result ``[..., M, N]``. Transposed and expanded views (``a.mT``, ``b.expand(...)``) cost
-        nothing. Operands whose matrices no kernel reads are copied.
+        nothing. Operands with strides that no kernel reads are copied.
     Dtypes
-        Those of :func:`ptxgen.matmul`; autocast's, where that is on. A gradient has the dtype of
-        its operand.
+        Those of :func:`ptxgen.matmul`; under ``torch.autocast``, its dtype. A gradient has the
+        dtype of its operand.
     Order
-        The result's is that of :func:`ptxgen.matmul`. The gradient of an operand that was broadcast
-        is the sum of its products, in f32, rounded once: for a matrix ``b``, ``linear_wgrad``; else
-        by :func:`ptxgen.sum`.
+        That of :func:`ptxgen.matmul`. The gradient of an operand that was broadcast is the sum of
+        its products, in f32, rounded once: for a matrix ``b``, ``linear_wgrad``; else by
+        :func:`ptxgen.sum`.
     Errors
         Those of :func:`ptxgen.matmul`.
     Source
@@ -201,14 +208,15 @@ def bmm(
     tier: str = "auto",
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """``a · b`` of batches, as ``torch.bmm``: :func:`ptxgen.torch.matmul` of these.
+    """``a · b`` of batches, as ``torch.bmm``: :func:`ptxgen.torch.matmul` with checks of the
+    shapes.
 
     Shapes
         ``a`` ``[B, M, K]``; ``b`` ``[B, K, N]``; the result ``[B, M, N]``.
     Dtypes
         Those of :func:`ptxgen.matmul`.
     Order
-        That of :func:`ptxgen.torch.matmul`, of the gradients, too.
+        That of :func:`ptxgen.torch.matmul`, also of the gradients.
     Errors
         ShapeError for other shapes, and those of :func:`ptxgen.matmul`.
     Source
@@ -219,7 +227,9 @@ def bmm(
 
 
 def accumulated(b: Builder, y: Any, input: Any, beta: float, alpha: float, dtype: str) -> Any:
-    """Returns ``alpha · y + beta · input``, rounded to y's dtype after each step that is needed."""
+    """Returns ``alpha · y + beta · input`` as ``dtype``, with each step rounded to y's dtype;
+    factors of 1 need no step, ``beta = 0`` drops ``input``.
+    """
     if alpha != 1:
         y = b.mul(y, alpha)
     if beta != 0:
@@ -229,7 +239,7 @@ def accumulated(b: Builder, y: Any, input: Any, beta: float, alpha: float, dtype
 
 
 def _baddbmm_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients of :func:`baddbmm`: products, scaled in f32 (f64) and rounded once."""
+    """Computes the gradients of :func:`baddbmm`: products, scaled in f32 (f64) and rounded once."""
     input, x, y = (at[n] for n in ("input", "a", "b"))
     alpha, tier = at.options["alpha"], at.options["tier"]
     (dy,), found = at.dys, {}
@@ -289,16 +299,16 @@ def baddbmm(
     """``beta · input + alpha · (a · b)``, as ``torch.baddbmm``.
 
     Shapes
-        ``a`` ``[B, M, K]``; ``b`` ``[B, K, N]``; ``input`` broadcasts to ``[B, M, N]``, and so is
-        the result.
+        ``a`` ``[B, M, K]``; ``b`` ``[B, K, N]``; ``input`` broadcasts to the result's shape, ``[B,
+        M, N]``.
     Dtypes
         ``a`` and ``b`` as of :func:`ptxgen.matmul`; ``input`` any; the result has the operands', or
         ``out_dtype``.
     Order
-        The products are those of :func:`ptxgen.torch.bmm` in f32 (of float64 in f64); then each
-        step that is there is rounded in it (none for a factor of 1; beta = 0 drops input); then one
-        rounding to the result's dtype. The gradients are products, too, scaled in f32 and rounded
-        once; that of a broadcast input is added by :func:`ptxgen.sum`.
+        The products are those of :func:`ptxgen.torch.bmm` in f32 (f64 for float64). The scalings
+        and the addition are each rounded in f32 (f64), then the result to its dtype; a factor of 1
+        adds no step, and beta = 0 drops input. The gradients are products, too, scaled in f32 and
+        rounded once; that of a broadcast input is added by :func:`ptxgen.sum`.
     Errors
         ShapeError, and those of :func:`ptxgen.matmul`.
     Source
@@ -312,7 +322,9 @@ def baddbmm(
 
 
 def check_batches(a: Any, b: Any, first: str, second: str) -> None:
-    """Raises ShapeError unless ``a`` and ``b`` are batches of one length that can be multiplied."""
+    """Raises ShapeError, with the names ``first`` and ``second``, unless ``a`` is [B, M, K] and
+    ``b`` [B, K, N].
+    """
     if len(a.shape) != 3 or len(b.shape) != 3 or a.shape[::2] != b.shape[:2]:
         raise ShapeError(
             f"{first} has shape {list(a.shape)}, {second} {list(b.shape)}; "
@@ -322,7 +334,7 @@ def check_batches(a: Any, b: Any, first: str, second: str) -> None:
 
 # -- of quantized weights ----------------------------------------------------------------------
 def _quantized_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients by x and the bias; the quantized weight is frozen."""
+    """Computes the gradients with respect to x and the bias; the quantized weight is frozen."""
     dy, found = frozen_vjp(b, at)
     return found | (_bias_gradient(b, at, dy) if "bias" in at.needs else {})
 
@@ -341,7 +353,7 @@ def _quantized(
     accumulate: Accumulate = "auto",
     out_dtype: Dtype = None,
 ) -> Buffer:
-    """:func:`quantized_linear` of a weight in its tensors."""
+    """Lowers :func:`quantized_linear` with a weight given by its arrays."""
     how = {"activation": activation, "accumulate": accumulate, "out_dtype": out_dtype}
     x, bias = rows_apart(b, x), b.packed(bias)
     found: Buffer = b.quantized_linear(x, data, scales, offsets, bias, format=format, **how)
@@ -377,9 +389,9 @@ def quantized_linear(
     Dtypes
         Those of :func:`ptxgen.quantized.linear`; autocast as in :func:`ptxgen.torch.linear`.
     Order
-        The result's is that of :func:`ptxgen.quantized.linear`; dx is
-        :func:`ptxgen.quantized.linear_dgrad`; the bias's is as in :func:`ptxgen.torch.linear`. The
-        weight is frozen. Gradients can be differentiated again.
+        That of :func:`ptxgen.quantized.linear`; dx is :func:`ptxgen.quantized.linear_dgrad`; the
+        bias's gradient is as in :func:`ptxgen.torch.linear`. The weight is frozen. Gradients can be
+        differentiated again.
     Errors
         Those of :func:`ptxgen.quantized.linear`.
     Source
@@ -398,13 +410,13 @@ def multiplied(
     accumulate: str = "auto",
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """:func:`quantized_linear` of a weight in its tensors."""
+    """Computes :func:`quantized_linear` with the weight's tensors: data, scales, offsets."""
     for name, each in zip(("scales", "offsets"), weight[1:], strict=True):
         if each is not None and each.requires_grad:
             raise GradError(
                 f"{name} requires grad, but a quantized weight is frozen; pass {name}.detach()"
             )
-    if any_autocast() and not shown_to():
+    if any_autocast() and not is_intercepted():
         x, bias, _ = autocast(x, bias)
     how = {"activation": activation, "accumulate": accumulate, "out_dtype": out_dtype}
     return _called_quantized(x, *weight, bias, format=format, **how)
@@ -419,14 +431,14 @@ def _autocast_factors(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, t
 
 
 def rounded(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """``x`` in ``dtype``, if it is of a dtype that autocast touches."""
+    """Returns ``x`` cast to ``dtype``, if autocast casts its dtype; else as it is."""
     return x if x.dtype is dtype or x.dtype not in CAST else x.to(dtype)
 
 
 def autocast(
     x: torch.Tensor, bias: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor | None, torch.dtype | None]:
-    """Returns x and bias as autocast casts them, and its dtype (None: autocast is off)."""
+    """Returns x and bias as autocast casts them, and autocast's dtype (None if it is off)."""
     kind = x.device.type
     if not torch.is_autocast_enabled(kind):
         return x, bias, None
@@ -437,7 +449,7 @@ def autocast(
 
 
 def main_grad_of(parameter: torch.Tensor | None) -> torch.Tensor | None:
-    """Returns the ``main_grad`` that receives the gradient of ``parameter``; None: its ``grad``."""
+    """Returns the checked ``main_grad`` of ``parameter``; None if gradients go to its ``grad``."""
     found: torch.Tensor | None = getattr(parameter, "main_grad", None)
     if found is None or not isinstance(parameter, torch.Tensor) or not parameter.requires_grad:
         return None  # not a tensor: what torch.fx traces with
@@ -457,7 +469,10 @@ def main_grad_of(parameter: torch.Tensor | None) -> torch.Tensor | None:
 
 
 def _autocasting(op: Op, weights: int) -> Any:
-    """Returns a linear layer's autocast kernel; ``weights``: number of arguments from x to bias."""
+    """Returns the autocast kernel of a linear layer's operator: a function that casts operands as
+    autocast does, and calls the operator with autocast off. ``weights``: number of tensors that the
+    weight has, after x and before the bias.
+    """
     rounds_weight = any(p.name == "dtype" for p in op.parameters)
 
     def operator(x: Any, *rest: Any, **named: Any) -> Any:
@@ -473,11 +488,13 @@ def _autocasting(op: Op, weights: int) -> Any:
 
 
 _NAMED = ("int4_gemm", "quantized_linear_dgrad", "concat", "pad", "rope")
-"""Operations without a name in the package that still need an operator."""
+"""Operations for which :func:`register` creates operators although they are not public or have no
+gradient; it creates those of all public operations with gradients.
+"""
 
 
 def register() -> None:
-    """Registers all operators that callers see at once, as exported programs name them."""
+    """Registers at import all operators that exported programs may name."""
     for made, weights in ((LINEAR, 1), (QUANTIZED, 3)):
         operator(made)
         for key in ("AutocastCPU", "AutocastCUDA"):

@@ -1,10 +1,10 @@
-"""The elementwise functions of models: operators of ATen as formulas of :mod:`ptxgen.functions`.
+"""Formulas of ATen's elementwise functions, made of :mod:`ptxgen.functions`.
 
-PyTorch takes these from libraries of mathematics, whose bits are their own. Inside of
-:class:`ptxgen.torch.batch_invariant`, and in compiled graphs, they have those of a formula each:
-a row of :data:`FUNCTIONS`. What PyTorch says of an operator holds: which dtype and strides the
-result has. Operands are brought to that dtype, 16 bits are computed with in f32, and the result is
-rounded once. A function that has no f64 leaves that to PyTorch.
+PyTorch takes these functions from math libraries, each with bits of its own. Inside a
+:class:`ptxgen.torch.batch_invariant` block, and in compiled graphs, they have the bits of a
+formula: an entry of :data:`FUNCTIONS`. Dtype and strides of the result are PyTorch's. Operands are
+cast to that dtype, 16-bit ones are computed in f32, and the result is rounded once. PyTorch
+computes float64 for functions without an f64 formula.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
 from ptxgen.runtime.strided import Ints
 from ptxgen.torch.record import NAMES
-from ptxgen.torch.unserved import ALONE, NotServed, overload
+from ptxgen.torch.unserved import ROW_WISE, NotServed, overload
 
 _hex = float.fromhex
 LOG10_E: Final = {
     "f32": (_hex("0x1.bcb7b2p-2"), _hex("-0x1.5b235ep-27")),
     "f64": (_hex("0x1.bcb7b1526e50ep-2"), _hex("0x1.95355baaafad3p-57")),
 }
-"""``1 / log(10)`` as a sum of two numbers of a type."""
+"""``1 / log(10)`` by type, as the sum of a high and a low part."""
 
 
 # -- formulas ---------------------------------------------------------------------------------
 def _gradient(function: Function, *, of_result: bool = False) -> Callable[[Node, Node], Node]:
-    """The gradient of a function, by its argument or by its result, of which the slope then is."""
+    """Returns a function for ``dy * f'``, the gradient of ``function``. Its second argument is the
+    argument of ``function``, or its result with ``of_result``.
+    """
 
     def backward(dy: Node, at: Node) -> Node:
         assert function.slope is not None, "rows have slopes"
@@ -91,7 +93,7 @@ def _celu(x: Node, alpha: Node) -> Node:
 def _elu_backward(
     dy: Node, alpha: Node, scale: Node, input_scale: Node, of_result: bool, x: Node
 ) -> Node:
-    """Gradient of ELU; ``x`` is ELU's result if ``of_result``, else its argument."""
+    """Computes the gradient of ELU; ``x`` is ELU's result if ``of_result``, else its argument."""
     below = alpha * scale
     low = input_scale * (x + below if of_result else below * f.exp(x * input_scale))
     return where(x <= 0, dy * low, dy * scale)
@@ -118,8 +120,8 @@ FUNCTIONS: Final[dict[str, Callable[..., Node]]] = {
     "mish_backward": _mish_backward,
     "elu_backward": _elu_backward,
 }
-"""Formulas by operator name. Tensors and numbers among the arguments come as nodes of the formula,
-all others as they are.
+"""Formulas by operator name. Tensors and scalars among the arguments become nodes of the formula,
+other arguments are passed as they are.
 """
 
 
@@ -127,16 +129,16 @@ all others as they are.
 def call(
     b: Any, name: str, args: Sequence[Any], options: Mapping[str, Any], out: Buffer | None = None
 ) -> Any:
-    """Calls an operator of :data:`FUNCTIONS` with all its arguments; the result goes to ``out`` if
-    given. Raises NotServed where it has no formula for their dtypes.
+    """Lowers a call of operator ``name`` of :data:`FUNCTIONS`; the result is written to ``out`` if
+    given. Raises NotServed if there is no formula for the dtypes.
     """
     arrays = [x for x in args if isinstance(x, Buffer)]
     if any(x.dtype not in SHORT for x in arrays):
-        raise NotServed(ALONE)
+        raise NotServed(ROW_WISE)
     like = overload(f"aten::{name}")(*map(meta, args), **options)
     dtype = SHORT.get(NAMES.get(like.dtype, ""), "")
     if STORED.get(dtype) not in FLOATS:
-        raise NotServed(ALONE)
+        raise NotServed(ROW_WISE)
     same = scalar_type([SHORT[x.dtype] for x in arrays]) == STORED[dtype]
     spec: list[Any] = []
     given: list[Any] = []
@@ -146,18 +148,20 @@ def call(
             given.append(x)
             spec.append(SHORT[x.dtype] if array else None)
         else:
-            spec.append(text(x))
+            spec.append(scalar_key(x))
     function = _function(name, dtype, tuple(spec), tuple(options.items()))
     if out is None:
         out = empty(b, like.shape, like.stride(), NAMES[like.dtype])
     try:
         return b.call(function, *given, out=out)
     except (DtypeError, FormulaError):
-        raise NotServed(ALONE) from None
+        raise NotServed(ROW_WISE) from None
 
 
 def meta(x: Any) -> Any:
-    """Returns a meta tensor with the strides of a buffer; other values as they are."""
+    """Returns a meta tensor with the shape, strides and dtype of a buffer; other values as they
+    are.
+    """
     if not isinstance(x, Buffer):
         return x
     how: dict[str, Any] = {"dtype": getattr(torch, x.dtype), "device": "meta"}
@@ -168,28 +172,29 @@ def _number(x: Any) -> bool:
     return isinstance(x, int | float) and not isinstance(x, bool)
 
 
-def text(value: Any) -> tuple[str, Any]:
-    """Returns a hashable key of a value, which tells 1, 1.0 and True apart, and 0.0 and -0.0."""
+def scalar_key(value: Any) -> tuple[str, Any]:
+    """Returns a hashable key of a value that distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
     return type(value).__name__, struct.pack("<d", value) if isinstance(value, float) else value
 
 
-def value(text: tuple[str, Any]) -> Any:
-    """Returns the value whose key :func:`text` has made."""
-    return struct.unpack("<d", text[1])[0] if text[0] == "float" else text[1]
+def scalar_of(key: tuple[str, Any]) -> Any:
+    """Returns the value whose key :func:`scalar_key` returned."""
+    return struct.unpack("<d", key[1])[0] if key[0] == "float" else key[1]
 
 
 @cache
 def _function(
     name: str, dtype: str, spec: tuple[Any, ...], options: tuple[tuple[str, Any], ...]
 ) -> Pointwise:
-    """Returns the formula of an operator with a result of ``dtype``. ``spec`` has for each argument
-    the dtype of an array, None for a number given with each call, or a constant's :func:`text`.
+    """Returns the formula of an operator with a result of ``dtype``. ``spec`` describes the
+    arguments: the dtype of an array, None for a scalar that is a kernel argument, or the
+    :func:`scalar_key` of a constant.
     """
     names = tuple(f"x{i}" for i, each in enumerate(spec) if not isinstance(each, tuple))
 
     def compute(**given: Node) -> Node:
         operands = [
-            value(each) if isinstance(each, tuple)
+            scalar_of(each) if isinstance(each, tuple)
             else given[f"x{i}"] if each in (None, dtype)
             else cast(given[f"x{i}"], dtype)
             for i, each in enumerate(spec)

@@ -1,9 +1,9 @@
-"""``torch.compile(model, backend="ptxgen")``: graphs of ATen's operators as programs.
+"""``torch.compile(model, backend="ptxgen")``: compiles graphs of ATen operators to programs.
 
-AOTAutograd gives two functional graphs, forward and backward, which end with copies back to mutated
-arguments; most mutations are done in place instead (:mod:`ptxgen.torch.updates`). For each set of
-sizes, a :class:`Schedule` is made: operators with a lowering become programs
-(:mod:`ptxgen.torch.lowering`), others stay calls of PyTorch between them. Each operator has the
+AOTAutograd traces two functional graphs, forward and backward, which end with copies back to
+mutated arguments; most mutations are done in place instead (:mod:`ptxgen.torch.updates`). For each
+set of sizes, a :class:`Schedule` is built: operators with a lowering become programs
+(:mod:`ptxgen.torch.lowering`), others remain calls of PyTorch between them. Each operator has the
 bits that it has in :class:`ptxgen.torch.batch_invariant`.
 """
 
@@ -37,10 +37,10 @@ from ptxgen.torch import serve
 from ptxgen.torch.aten import RECORDED, REDUCTIONS, autocast_widens
 from ptxgen.torch.functional import rounded
 from ptxgen.torch.inputs import traced
-from ptxgen.torch.lowering import MOVES, VIEWS, Asked, Like, lower
+from ptxgen.torch.lowering import MOVES, VIEWS, Context, Like, lower
 from ptxgen.torch.module import _checked
 from ptxgen.torch.outputs import ALIAS, rejoin, separate
-from ptxgen.torch.reading import as_run
+from ptxgen.torch.reading import as_in_eager
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
 from ptxgen.torch.tracing import as_served
@@ -50,38 +50,42 @@ from ptxgen.torch.updates import (
     IN_PLACE,
     Update,
     in_place,
+    is_scatter,
     others,
     packet,
-    puts,
     readers,
     updates,
     views,
 )
 
 SIZES_MAX = 64
-"""Most sets of sizes per graph whose schedules are kept."""
+"""Most sets of sizes for which schedules of one graph are kept."""
 PARTS, PARTS_FROM = 4, 1 << 28
-"""Most parts that a program is cut into, and least bytes of results for which it is cut."""
+"""Limits for cutting a program into parts, which saves memory (:meth:`Schedule._parts`): the
+largest number of parts, and the least total size in bytes of the graph's results that it computes.
+"""
 
 
-def _ours(device: torch.device) -> bool:
-    """Whether kernels compute on tensors of a device: those that a block would serve."""
+def _is_served(device: torch.device) -> bool:
+    """Whether ptxgen computes on tensors of a device."""
     return device.type in serve.served_kinds()
 
 
 # -- what is compiled -------------------------------------------------------------------------
 @dataclass
 class Report:
-    """Statistics of compiled graphs: operators by name with counts, and programs."""
+    """Statistics of the graphs that a :class:`Backend` compiled: counts of operators by name, and
+    the programs.
+    """
 
     lowered: Counter[str] = field(default_factory=Counter)
     """Operators that became steps of programs."""
     torch: Counter[str] = field(default_factory=Counter)
-    """Operators that stay calls between programs, known not to depend on the batch."""
+    """Operators that remain calls of PyTorch, and whose rows cannot depend on the batch."""
     unknown: Counter[str] = field(default_factory=Counter)
-    """Operators that stay calls of PyTorch whose rows may depend on the batch."""
+    """Operators that remain calls of PyTorch, and whose rows may depend on the batch."""
     updated: Counter[str] = field(default_factory=Counter)
-    """Mutated arguments, by whether they are written "in place" or "copied back"."""
+    """Counts of mutated arguments that are written "in place" or "copied back"."""
     _segments: weakref.WeakSet[Segment] = field(default_factory=weakref.WeakSet)
     _streams: weakref.WeakSet[Streams] = field(default_factory=weakref.WeakSet)
 
@@ -91,22 +95,26 @@ class Report:
 
     @property
     def programs(self) -> list[Program]:
-        """Programs that have run and are kept, after passes."""
+        """Programs that have run and are still kept, after graph passes."""
         return [s.program for s in self._ran() if s.program is not None]
 
     @property
     def arenas(self) -> list[tuple[int, int]]:
-        """Arena bytes of each program's temporaries, and the most bytes live at once."""
+        """Pairs for each program: bytes of the arena for its temporaries, and most bytes live at
+        once.
+        """
         return [s.arena for s in self._ran() if s.arena is not None]
 
     @property
     def streams(self) -> list[int]:
-        """Most streams that a program runs on, for each set of sizes that is replayed."""
+        """Number of streams that the programs use, for each set of sizes that is replayed;
+        ascending.
+        """
         return sorted(each.used for each in self._streams if each.used)
 
     @property
     def done(self) -> list[graph.Done]:
-        """Records of what each pass did to each program."""
+        """Records of what each graph pass changed in each program."""
         return [done for s in self._ran() for done in s.done]
 
     def __str__(self) -> str:
@@ -130,7 +138,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a :class:`Backend`. ``passes``: None for all."""
+    """Checked options of a :class:`Backend`. ``passes``: names of graph passes, or None for all."""
 
     passes: tuple[str, ...] | None = None
     tier: str = "auto"
@@ -147,23 +155,23 @@ class Options:
             raise OptionError(f"there is no option {unknown[0]!r}; takes {', '.join(names)}")
         passes = given.get("passes")
         if passes is not None:
-            graph.chosen(passes, "passes")
-            passes = tuple(passes)
+            passes = tuple(name for name, _ in graph.chosen(passes, "passes"))
         read = {"passes": lambda _: passes, "tier": _checked, "streams": checked}
-        told: dict[str, Any] = {name: read.get(name, bool)(x) for name, x in given.items()}
-        return cls(**told)
+        values: dict[str, Any] = {name: read.get(name, bool)(x) for name, x in given.items()}
+        return cls(**values)
 
 
 class Backend:
-    """A backend of ``torch.compile``: graphs become programs with the bits of
-    :class:`batch_invariant`. It has a report of all that it compiled.
+    """Backend of ``torch.compile``: compiles graphs to programs with the bits of
+    :class:`batch_invariant`. Its report covers all that it compiled.
 
-    ``torch.compile(model, backend="ptxgen")`` takes :data:`backend`, with the arguments as
-    ``options``. ``passes``: the names of those that are done (:data:`ptxgen.graph.PASSES`), all by
-    default. ``tier``: of products. ``strict``: whether operators that nothing is known of are
-    refused. ``capture``: on a GPU, sizes that come twice are replayed as a CUDA graph where no
-    step waits for the host or draws random numbers. ``streams``: on how many at most programs run
-    there (:mod:`ptxgen.program.streams`). ``functions``: as of the block.
+    ``torch.compile(model, backend="ptxgen")`` uses :data:`backend`, with the arguments as
+    ``options``. ``passes``: names of graph passes to run (:data:`ptxgen.graph.PASSES`), by default
+    all. ``tier``: units for products, "simt" (FMA), "tc" (tensor cores) or "auto". ``strict``:
+    whether operators are refused whose rows may depend on the batch. ``capture``: on a GPU, whether
+    sizes that recur are replayed as a CUDA graph, if no step waits for the host or draws random
+    numbers; ``streams``: most streams of a replay (:mod:`ptxgen.program.streams`). ``functions``:
+    as in :class:`batch_invariant`.
 
     Raises OptionError; UnservedError (``strict=True``) when a model is called.
     """
@@ -184,10 +192,10 @@ class Backend:
         self._report = Report()
 
     def register(self, name: str = "ptxgen") -> None:
-        """Makes it what ``backend=name`` is. Where ptxgen is installed, :data:`backend` is found as
-        ``"ptxgen"`` without.
+        """Registers this backend as ``torch.compile(backend=name)``. An installed ptxgen needs no
+        call for :data:`backend`, which PyTorch finds as ``"ptxgen"``.
 
-        Raises OptionError if PyTorch has another backend of this name: it lets none go.
+        Raises OptionError if another backend has this name, as PyTorch cannot remove it.
         """
         try:
             torch._dynamo.register_backend(self, name=name)
@@ -224,8 +232,10 @@ backend = Backend()
 
 
 def _above_autograd(module: fx.GraphModule, tier: str) -> None:
-    """Replaces functions that the block serves above autograd, before autograd is traced."""
-    served = {_sdpa: attending(tier), _cross_entropy: losing(tier)}
+    """Replaces attention and cross-entropy in a Dynamo graph by ptxgen's, before autograd is
+    traced.
+    """
+    served = {_sdpa: attention_in_tier(tier), _cross_entropy: cross_entropy_in_tier(tier)}
     for each in module.modules():
         if isinstance(each, fx.GraphModule):
             for node in each.graph.nodes:
@@ -233,14 +243,14 @@ def _above_autograd(module: fx.GraphModule, tier: str) -> None:
                     node.target = served[node.target]
                 if node.target is served[_cross_entropy]:
                     _narrow_logits(node)
-            as_run(each, attending(tier), tier, _ours)
+            as_in_eager(each, attention_in_tier(tier), tier, _is_served)
             each.recompile()
 
 
 def _narrow_logits(loss: fx.Node) -> None:
-    """Removes a cast of 16-bit logits to f32 in front of a loss.
+    """Removes a cast of 16-bit logits to f32 before a loss.
 
-    It computes in f32 anyway, and the gradient is rounded once, either way.
+    The loss computes in f32 anyway, and the gradient is rounded once in either case.
     """
     views: list[fx.Node] = []
     node = loss.args[0] if loss.args else None
@@ -270,9 +280,10 @@ _cross_entropy = torch.nn.functional.cross_entropy
 
 
 @cache
-def attending(tier: str) -> Callable[..., Any]:
-    """Attention as a block of that tier serves it, PyTorch's own where it does not. ``seen``: what
-    its mask says, where that is known (:func:`ptxgen.torch.reading.as_run`).
+def attention_in_tier(tier: str) -> Callable[..., Any]:
+    """Returns ``scaled_dot_product_attention`` as ``batch_invariant(tier=...)`` computes it, with
+    PyTorch's own for unsupported calls. ``pattern``: of the mask, if known
+    (:func:`ptxgen.torch.reading.as_in_eager`).
     """
 
     def attention(
@@ -284,15 +295,15 @@ def attending(tier: str) -> Callable[..., Any]:
         is_causal: bool = False,
         scale: Any = None,
         enable_gqa: bool = False,
-        seen: tuple[bool, int | None] | None = None,
+        pattern: tuple[bool, int | None] | None = None,
     ) -> Any:
         query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
         given = query, key, value, attn_mask, dropout_p, is_causal
         how = {"scale": scale, "enable_gqa": enable_gqa}
-        if _ours(query.device):
+        if _is_served(query.device):
             try:
                 serve = RECORDED["scaled_dot_product_attention"][1]
-                return serve(tier, *given, **how, seen=seen)
+                return serve(tier, *given, **how, pattern=pattern)
             except (NotServed, DtypeError):
                 pass
         return _sdpa(*given, **how)
@@ -301,9 +312,9 @@ def attending(tier: str) -> Callable[..., Any]:
 
 
 @cache
-def losing(tier: str) -> Callable[..., Any]:
-    """Cross-entropy as a block serves it, PyTorch's own where it does not. ``wide``: in f32 of
-    logits of 16 bits.
+def cross_entropy_in_tier(tier: str) -> Callable[..., Any]:
+    """Returns ``cross_entropy`` as ``batch_invariant(tier=...)`` computes it, with PyTorch's own
+    for unsupported calls. ``wide``: whether 16-bit logits get a loss in f32.
     """
 
     def cross_entropy(
@@ -319,7 +330,7 @@ def losing(tier: str) -> Callable[..., Any]:
     ) -> Any:
         old = size_average is not None or reduce is not None
         input = input.float() if autocast_widens(input) else input
-        if not old and reduction in REDUCTIONS and _ours(input.device):
+        if not old and reduction in REDUCTIONS and _is_served(input.device):
             serve = RECORDED["cross_entropy_loss"][1]
             given = input, target, weight, REDUCTIONS.index(reduction), ignore_index
             try:
@@ -334,7 +345,9 @@ def losing(tier: str) -> Callable[..., Any]:
 
 
 def _autocast(*arrays: Any) -> Iterator[Any]:
-    """Casts attention's arguments as autocast does, whose key lies above what is called here."""
+    """Yields attention's arguments cast as by autocast, whose dispatch key the functions here
+    bypass.
+    """
     kind = arrays[0].device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
     return (x if x is None or dtype is None else rounded(x, dtype) for x in arrays)
@@ -343,7 +356,10 @@ def _autocast(*arrays: Any) -> Iterator[Any]:
 def _compiled(
     options: Options, report: Report, module: fx.GraphModule, example: Sequence[Any]
 ) -> Callable[..., Any]:
-    """A graph as a function of a list of its arguments."""
+    """Compiles a graph of ATen operators; returns a function that takes a list of arguments,
+    empties it and returns the results. ``report``: statistics, which are updated; ``example``: not
+    used.
+    """
     rejoin(module)
     found = Compiled(module, options, report)
 
@@ -358,7 +374,7 @@ def _compiled(
 
 
 class Compiled:
-    """One graph, scheduled anew for each set of sizes."""
+    """Compiled graph, with a :class:`Schedule` for each set of sizes."""
 
     def __init__(self, module: fx.GraphModule, options: Options, report: Report) -> None:
         self.module, self.options, self.report = module, options, report
@@ -394,11 +410,11 @@ _REFUSED = (NotServed, PtxgenError, NotImplementedError)
 
 
 class Schedule:
-    """A graph of known sizes: programs, and calls of PyTorch's own, in order.
+    """Execution plan of a graph for one set of sizes: programs, and calls of PyTorch, in order.
 
-    A node's level is how many calls of PyTorch lie before it, one behind the other, those left out
-    that read nothing of a program: they are level 0, and programs begin with 1. All nodes of one
-    level that are known are one program.
+    A node's level increases where a program has to wait for a call of PyTorch. Calls that depend on
+    no program have level 0, programs begin with level 1; lowered nodes of one level form one
+    program.
     """
 
     def __init__(
@@ -411,16 +427,16 @@ class Schedule:
         self._places = [n for n in self.nodes if n.op == "placeholder"]
         self._attributes = [n for n in self.nodes if n.op == "get_attr"]
         self.likes = {n: self._like(n.meta.get("val")) for n in self.nodes}
-        self.known = self._classified()
-        self.known -= self._early()
+        self.lowered = self._classified()
+        self.lowered -= self._early()
         self._updates = updates(self.nodes)
-        while alone := self._alone():
-            self.known -= alone
+        while alone := self._without_tensors():
+            self.lowered -= alone
         self.levels = self._leveled()
         self.updates = [u for u in self._updates if self._in_place(u)]
-        self._renewed = {new for u in self.updates for new in u.versions}
+        self._updated_nodes = {new for u in self.updates for new in u.versions}
         self._count()
-        self.moves = list(self._ordered())
+        self.sequence = list(self._ordered())
         self.frees = list(self._freed())
         self.replay = None
         if options.capture and self._recordable():
@@ -430,7 +446,7 @@ class Schedule:
 
     # -- sizes --------------------------------------------------------------------------------
     def _number(self, x: Any) -> Any:
-        """Returns a number, evaluated for these sizes if it is symbolic."""
+        """Returns a scalar, evaluated for these sizes if it is symbolic."""
         if not isinstance(x, torch.SymInt | torch.SymFloat):
             return x
         expr, of = x.node.expr, int if isinstance(x, torch.SymInt) else float
@@ -447,77 +463,81 @@ class Schedule:
         return self._number(value)
 
     def arguments(self, node: fx.Node, of: Callable[[fx.Node], Any]) -> tuple[Any, dict[str, Any]]:
-        """Returns the arguments of a node by place and by name; ``of`` returns the tensors."""
+        """Returns the positional and keyword arguments of a node; ``of(node)`` returns a node's
+        tensor.
+        """
         value = partial(self.value, of=of)
         args = fx.node.map_arg(node.args, value)
         how = fx.node.map_arg(node.kwargs, value)
         return _plain(args, self._number), _plain(how, self._number)
 
     def value(self, node: fx.Node, of: Callable[[fx.Node], Any]) -> Any:
-        """Returns the value of a node: its number for these sizes, or ``of(node)``."""
+        """Returns the value of a node: its Python scalar for these sizes, or ``of(node)``."""
         like = self.likes[node]
         return like if isinstance(like, bool | int | float) else of(node)
 
     # -- what is known ------------------------------------------------------------------------
-    def asked(self, node: fx.Node) -> Asked:
+    def context(self, node: fx.Node) -> Context:
         """Returns the context for lowering a node: its results' shapes, tier and device kind."""
         like = self.likes[node]
         likes = like if isinstance(like, tuple) else (like,)
         device = next(x.device for x in likes if isinstance(x, Like))
-        return Asked(likes, self.options.tier, device.type, self.options.functions)
+        return Context(likes, self.options.tier, device.type, self.options.functions)
 
     def enter(self, b: ProgramBuilder, values: dict[fx.Node, Any], node: fx.Node) -> None:
-        """Lowers a node that has a lowering, and enters its buffers into ``values``."""
+        """Lowers a node, and stores its result buffers in ``values``."""
         if node.target is operator.getitem:
             values[node] = values[node.args[0]][node.args[1]]
         else:
             args, how = self.arguments(node, values.__getitem__)
-            values[node] = lower(b, node.target, self.asked(node), args, how)
+            values[node] = lower(b, node.target, self.context(node), args, how)
 
     def _classified(self) -> set[fx.Node]:
-        """Returns the nodes that become steps: those whose trial lowering succeeds."""
+        """Returns the nodes that become steps of programs: those whose trial lowering succeeds."""
         b = ProgramBuilder(OPERATIONS, "graph", aliases=True)
         values: dict[fx.Node, Any] = {}
-        known: set[fx.Node] = set()
+        lowered: set[fx.Node] = set()
         for node in self.nodes:
             like = self.likes[node]
             values[node] = _imagined(b, like)
             if node.op != "call_function" or ALIAS in node.meta:
                 continue
             if node.target is operator.getitem:
-                if node.args[0] in known:
+                if node.args[0] in lowered:
                     values[node] = values[node.args[0]][node.args[1]]
-                    known.add(node)
+                    lowered.add(node)
                 continue
             made = [*leaves(like, Like)]
-            likes = [*made, *self._taken(node)]
+            likes = [*made, *self._tensors_read(node)]
             if not made or not isinstance(node.target, torch._ops.OpOverload):
                 continue
-            if len({x.device for x in likes}) > 1 or not _ours(likes[0].device):
+            if len({x.device for x in likes}) > 1 or not _is_served(likes[0].device):
                 continue
             if any(x.dtype not in NAMES for x in likes) or _mutable(node):
                 continue
             try:
                 args, how = self.arguments(node, values.__getitem__)
-                found = lower(b, node.target, self.asked(node), args, how)
+                found = lower(b, node.target, self.context(node), args, how)
             except _REFUSED:
                 continue
             values[node] = found
-            known.add(node)
-        return known
+            lowered.add(node)
+        return lowered
 
     def _early(self) -> set[fx.Node]:
-        """Returns known nodes that calls before all programs need; they become calls as well."""
+        """Returns the lowered nodes that PyTorch has to compute instead, because its calls before
+        the first program read them.
+        """
         needed: set[fx.Node] = set()
         for node in reversed(self.nodes):
-            if node in self._ahead and (node in needed or node not in self.known):
+            if node in self._before_programs and (node in needed or node not in self.lowered):
                 needed.update(node.all_input_nodes)
-        return self.known & needed & self._ahead
+        return self.lowered & needed & self._before_programs
 
     @cached_property
-    def _ahead(self) -> set[fx.Node]:
-        """Nodes of integers that depend on nothing but such nodes: those that make masks and
-        positions.
+    def _before_programs(self) -> set[fx.Node]:
+        """Nodes without floating-point values in them or their ancestors, such as masks and
+        positions. PyTorch may compute them before the first program.
         """
         exact: set[fx.Node] = set()
         for node in self.nodes:
@@ -527,12 +547,14 @@ class Schedule:
                 exact.add(node)
         return exact
 
-    def _alone(self) -> set[fx.Node]:
-        """Returns known nodes of levels that no tensor goes into: nothing names their device."""
+    def _without_tensors(self) -> set[fx.Node]:
+        """Returns the lowered nodes of levels whose programs would read no tensor, so that nothing
+        determines their device; PyTorch computes these nodes instead.
+        """
         levels = self.levels = self._leveled()
         alone: set[fx.Node] = set()
         for level in set(levels.values()):
-            nodes = [n for n in self.known if levels[n] == level]
+            nodes = [n for n in self.lowered if levels[n] == level]
             inner = set(nodes)
             outside = (x for n in nodes for x in n.all_input_nodes if x not in inner)
             if nodes and not any(isinstance(self.likes[x], Like) for x in outside):
@@ -548,11 +570,11 @@ class Schedule:
                 levels[node] = 0  # a number of these sizes: nothing waits for it
                 continue
             awaited = {*node.all_input_nodes, *(x for x in before.get(node, ()) if x in levels)}
-            calls = [x.op == "call_function" and x not in self.known for x in awaited]
+            calls = [x.op == "call_function" and x not in self.lowered for x in awaited]
             behind = zip(awaited, calls, strict=True)
             # Calls that depend on no program and mutate nothing run before the first program.
-            first = int(node in self.known or _mutable(node))
-            level = max(first, *(levels[x] + (c and node in self.known) for x, c in behind), 0)
+            first = int(node in self.lowered or _mutable(node))
+            level = max(first, *(levels[x] + (c and node in self.lowered) for x, c in behind), 0)
             if _mutable(node):
                 level = max(first, *levels.values())  # behind all that is there
             if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
@@ -561,16 +583,16 @@ class Schedule:
         return levels
 
     def _in_place(self, update: Update) -> bool:
-        """Whether an argument is written in place; counts it in the report."""
+        """Whether a mutated argument is written in place; counts it in the report."""
         number = {n: i for i, n in enumerate(self.nodes)}
 
         def when(node: fx.Node) -> tuple[int, ...]:
-            alike = node in self.known
+            alike = node in self.lowered
             return self.levels[node], not alike, 0 if alike else number[node]
 
         passes = self.options.passes
         found = passes is None or "inplace" in passes
-        found = found and in_place(update, self.likes, self.known, when)
+        found = found and in_place(update, self.likes, self.lowered, when)
         self.report.updated["in place" if found else "copied back"] += 1
         return found
 
@@ -584,7 +606,7 @@ class Schedule:
             if not any(True for _ in leaves(self.likes[node], Like)):
                 continue
             name = str(node.target)
-            if node in self.known:
+            if node in self.lowered:
                 self.report.lowered[name] += 1
             elif self._understood(node):
                 self.report.torch[name] += 1
@@ -605,11 +627,13 @@ class Schedule:
             return True
         if op.namespace == "aten" and op.overloadpacket.__name__ in MOVES:
             return True  # the block never sees these: they are in functional graphs alone
+        if torch.Tag.nondeterministic_seeded in op.tags:
+            return False  # random numbers depend on the batch, as in the block
         return op.namespace == "aten" and not any(
-            x.dtype.is_floating_point or x.dtype.is_complex for x in self._taken(node)
+            x.dtype.is_floating_point or x.dtype.is_complex for x in self._tensors_read(node)
         )
 
-    def _taken(self, node: fx.Node) -> Iterator[Like]:
+    def _tensors_read(self, node: fx.Node) -> Iterator[Like]:
         """Yields shape, strides, dtype and device of each tensor that a node reads."""
         return leaves([self.likes[x] for x in node.all_input_nodes], Like)
 
@@ -622,41 +646,41 @@ class Schedule:
         returned = set(self.output.all_input_nodes)
         for level in range(max(self.levels.values(), default=0) + 1):
             own = [n for n in self.nodes if self.levels[n] == level]
-            known = [n for n in own if n in self.known]
-            renewed = list(self._versions(known))
-            within = {new for _, new in renewed}
-            for part in [known] if self.updates else self._parts(known):
-                inner, outward = set(part), []
+            lowered = [n for n in own if n in self.lowered]
+            updated = list(self._versions(lowered))
+            within = {new for _, new in updated}
+            for part in [lowered] if self.updates else self._parts(lowered):
+                inner, outputs = set(part), []
                 for n in (n for n in part if isinstance(self.likes[n], Like)):
                     users = [u for u in n.users if u not in inner and u not in copies]
                     if n in shared:  # programs make their own views of what is written
-                        users = [u for u in users if u not in self.known]
+                        users = [u for u in users if u not in self.lowered]
                     if n not in within and (n in returned or users):
-                        outward.append(n)
-                if outward or renewed:
+                        outputs.append(n)
+                if outputs or updated:
                     waiting = [x for n in inner for x in n.all_input_nodes]
                     while waiting:
                         x = waiting.pop()
-                        if x in shared and x in self.known and x not in inner:
+                        if x in shared and x in self.lowered and x not in inner:
                             inner.add(x)
                             waiting += x.all_input_nodes
                     nodes = [n for n in self.nodes if n in inner]
                     read = [x for n in nodes for x in n.all_input_nodes if x not in inner]
-                    read += [old for old, _ in renewed]
+                    read += [old for old, _ in updated]
                     sources = dict.fromkeys(x for x in read if isinstance(self.likes[x], Like))
-                    yield Segment(self, nodes, tuple(sources), tuple(outward), tuple(renewed))
+                    yield Segment(self, nodes, tuple(sources), tuple(outputs), tuple(updated))
             for node in own:
                 number = isinstance(self.likes[node], bool | int | float)
-                call = node.op == "call_function" and node not in self.known and not number
+                call = node.op == "call_function" and node not in self.lowered and not number
                 if call and node not in copies:
                     yield TorchCall(self, node)
 
     def _parts(self, nodes: list[fx.Node]) -> Iterator[list[fx.Node]]:
-        """Cuts a program with large results into several that run one after the other.
+        """Cuts the nodes of a program with large results into parts that run one after the other.
 
-        A program's results and temporaries are allocated when it begins. In parts, gradients of the
-        first layers do not exist yet while those of the last are made, and tensors that only
-        earlier parts read are freed. A cut is made where few live bytes are not results.
+        A program's results and temporaries are allocated when it starts. In parts, gradients of the
+        first layers are not allocated while those of the last are computed, and tensors that only
+        earlier parts read are freed. A cut is made where few live bytes belong to no result.
         """
         size = {n: self.likes[n].nbytes if isinstance(self.likes[n], Like) else 0 for n in nodes}
         returned = set(self.output.all_input_nodes)
@@ -677,7 +701,9 @@ class Schedule:
         yield nodes[begin:]
 
     def _versions(self, inner: Collection[fx.Node]) -> Iterator[tuple[fx.Node, fx.Node]]:
-        """Yields the versions before and behind a program of these nodes of all that it mutates."""
+        """Yields, for each argument that a program of nodes ``inner`` mutates, its versions before
+        and after the program.
+        """
         for update in self.updates:
             steps = [(old, new) for old, new in update.steps() if new in inner]
             if steps:
@@ -685,17 +711,19 @@ class Schedule:
 
     def _freed(self) -> Iterator[list[fx.Node]]:
         """Yields, for each program or call, the values that are freed after it."""
-        last = {n: i for i, move in enumerate(self.moves) for n in move.touched}
-        for number, move in enumerate(self.moves):
-            own = dict.fromkeys(move.touched)
+        last = {n: i for i, item in enumerate(self.sequence) for n in item.touched}
+        for number, item in enumerate(self.sequence):
+            own = dict.fromkeys(item.touched)
             yield [n for n in own if last[n] == number and n not in self.output.all_input_nodes]
 
     def _recordable(self) -> bool:
-        """Whether a CUDA graph can record all: one GPU, no host wait and no random numbers."""
+        """Whether a CUDA graph can record the schedule: one GPU, no host wait and no random
+        numbers.
+        """
         likes = [*leaves(self.likes, Like)]
         if {x.device.type for x in likes} != {"cuda"} or len({x.device for x in likes}) > 1:
             return False
-        own = [m.outward[0] for m in self.moves if isinstance(m, TorchCall)]
+        own = [m.outputs[0] for m in self.sequence if isinstance(m, TorchCall)]
         if not set(self._written()) <= set(self._places):
             return False
         return all(n.target is operator.getitem or self._enqueued(n) for n in own)
@@ -705,11 +733,13 @@ class Schedule:
         return [n.args[0] for n in self.nodes if _mutable(n)]
 
     def _enqueued(self, node: fx.Node) -> bool:
-        """Whether a call only enqueues kernels, without host synchronisation or random seed."""
+        """Whether a call only enqueues kernels: it does not synchronise and draws no random
+        numbers.
+        """
         op = node.target
         if not isinstance(op, torch._ops.OpOverload) or op.is_view:
             return isinstance(op, torch._ops.OpOverload)
-        if puts(node) or packet(node) == "index":  # a mask is counted by the host
+        if is_scatter(node) or packet(node) == "index":  # a mask is counted by the host
             likes = [self.likes[x] for x in others(node)]
             return all(not isinstance(x, Like) or x.dtype not in _MASKS for x in likes)
         drawn = torch.Tag.nondeterministic_seeded in op.tags
@@ -724,8 +754,8 @@ class Schedule:
             values[update.copy] = values[update.argument]
         for node in self._attributes:
             values[node] = operator.attrgetter(node.target)(self.module)
-        for move, done in zip(self.moves, self.frees, strict=True):
-            move.run(values)
+        for item, done in zip(self.sequence, self.frees, strict=True):
+            item.run(values)
             for node in done:
                 values.pop(node, None)
         of = partial(self.value, of=values.__getitem__)
@@ -739,7 +769,7 @@ def _mutable(node: fx.Node) -> bool:
 
 _ENQUEUED = {*MOVES, "arange", "copy_", "cumsum", "gather", "scalar_tensor", "scatter"}
 _MASKS = {torch.bool, torch.uint8}
-"""Dtypes of indices that are masks, whose true elements the host counts."""
+"""Dtypes of indices that are masks, whose true elements the host has to count."""
 
 
 def _plain(tree: Any, number: Callable[[Any], Any]) -> Any:
@@ -765,26 +795,26 @@ def _imagined(b: ProgramBuilder, like: Any) -> Any:
 
 # -- what is done -------------------------------------------------------------------------------
 class TorchCall:
-    """Call of a node's operator between programs, by the block's function if there is one."""
+    """Call of a node's operator between programs, to ptxgen's function of tensors or to PyTorch."""
 
     def __init__(self, of: Schedule, node: fx.Node) -> None:
         self.sources = tuple(
             x for x in node.all_input_nodes if isinstance(of.likes[x], Like | tuple)
         )
-        self.outward = (node,)
+        self.outputs = (node,)
         self._of, self._node = of, node
         own = of.options.functions or node.target not in serve.functions()
         self._served = serve.functional().get(node.target) if own else None
-        if node in of._renewed:  # written in place of its first argument
+        if node in of._updated_nodes:  # written in place of its first argument
             self._served = partial(_put, IN_PLACE[node.target])
 
     @property
     def touched(self) -> tuple[fx.Node, ...]:
-        """Nodes whose values the call reads or enters."""
-        return *self.sources, *self.outward
+        """Nodes whose values the call reads or stores."""
+        return *self.sources, *self.outputs
 
     def run(self, values: dict[fx.Node, Any]) -> None:
-        """Runs the call, and enters its result into ``values``."""
+        """Runs the call, and stores its result in ``values``."""
         args, how = self._of.arguments(self._node, values.__getitem__)
         values[self._node] = self._result(args, how)
 
@@ -806,9 +836,9 @@ _count = itertools.count()
 
 
 class Segment:
-    """Nodes that become one program, with inputs ``sources`` and results ``outward``.
+    """Nodes of a schedule that form one program, which reads ``sources`` and returns ``outputs``.
 
-    ``renewed``: pairs of versions of mutated arguments, before and behind the program; the program
+    ``updated``: pairs of versions of mutated arguments, before and after the program; the program
     writes the second into the memory of the first.
     """
 
@@ -817,11 +847,11 @@ class Segment:
         of: Schedule,
         nodes: Sequence[fx.Node],
         sources: tuple[fx.Node, ...],
-        outward: tuple[fx.Node, ...],
-        renewed: tuple[tuple[fx.Node, fx.Node], ...] = (),
+        outputs: tuple[fx.Node, ...],
+        updated: tuple[tuple[fx.Node, fx.Node], ...] = (),
     ) -> None:
-        self.of, self.nodes, self.sources, self.outward = of, nodes, sources, outward
-        self.renewed = renewed
+        self.of, self.nodes, self.sources, self.outputs = of, nodes, sources, outputs
+        self.updated = updated
         self.number = next(_count)
         self.program: Program | None = None
         self.arena: tuple[int, int] | None = None
@@ -846,46 +876,50 @@ class Segment:
 
     @property
     def touched(self) -> tuple[fx.Node, ...]:
-        """Nodes whose values the program reads or enters."""
-        return *self.sources, *self.outward, *(new for _, new in self.renewed)
+        """Nodes whose values the program reads or stores."""
+        return *self.sources, *self.outputs, *(new for _, new in self.updated)
 
     def run(self, values: dict[fx.Node, Any]) -> None:
-        """Runs the program, and enters its results into ``values``."""
+        """Runs the program, and stores its results in ``values``."""
         found = self.function(*[values[x] for x in self.sources])
-        values.update(zip(self.outward, found, strict=True))
-        values.update((new, values[old]) for old, new in self.renewed)
+        values.update(zip(self.outputs, found, strict=True))
+        values.update((new, values[old]) for old, new in self.updated)
 
     def planned(self, plan: Plan) -> None:
-        """Stores the plan's arena size and peak of live bytes for the report."""
+        """Stores the arena size and the peak of live bytes of ``plan`` for the report."""
         self.arena = plan.nbytes, plan.least
 
     def passes(self, program: Program) -> Program:
-        """Applies the passes, and stores the program for the report."""
+        """Runs the graph passes of the options on ``program``, and stores the result for the
+        report.
+        """
         self.program, self.done = graph.apply(program, self.of.options.passes)
         return self.program
 
     def lower(self, b: ProgramBuilder, /, **given: Buffer) -> tuple[Buffer, ...]:
-        """Lowers the nodes to steps; returns the buffers of ``outward``."""
+        """Lowers the nodes to steps; returns the buffers of ``outputs``."""
         values: dict[fx.Node, Any] = dict(zip(self.sources, given.values(), strict=True))
         owners = {values[n].memory: _root(n) for n in self.sources}
         for node in self.nodes:
             self.of.enter(b, values, node)
-        late = {new for _, new in self.renewed}
+        late = {new for _, new in self.updated}
         behind = [n for n in self.nodes if n not in late and _root(n) in late]
-        first = [n for n in self.outward if n not in behind]
-        found = {n: self._handed(b, n, values[n], owners) for n in first}
-        self._renew(b, values, owners)
-        if not found.keys() >= set(self.outward):  # views of what has been written
+        first = [n for n in self.outputs if n not in behind]
+        found = {n: self._result_buffer(b, n, values[n], owners) for n in first}
+        self._write_updated(b, values, owners)
+        if not found.keys() >= set(self.outputs):  # views of what has been written
             for node in behind:
                 self.of.enter(b, values, node)
-        found |= {n: self._handed(b, n, values[n], owners) for n in self.outward if n in behind}
-        return tuple(found[n] for n in self.outward)
+        found |= {
+            n: self._result_buffer(b, n, values[n], owners) for n in self.outputs if n in behind
+        }
+        return tuple(found[n] for n in self.outputs)
 
-    def _renew(
+    def _write_updated(
         self, b: ProgramBuilder, values: dict[fx.Node, Any], owners: dict[Memory, fx.Node]
     ) -> None:
-        """Copies the new versions of mutated arguments to the arguments' memory."""
-        places = {new: values[old] for old, new in self.renewed}
+        """Copies new versions of mutated arguments to the memory of the arguments."""
+        places = {new: values[old] for old, new in self.updated}
         written = {place.memory for place in places.values()}
         found = {new: values[new] for new in places}
         for new, value in found.items():
@@ -896,15 +930,15 @@ class Segment:
             b.copied(found[new], place)
             values[new], owners[place.memory] = place, new
 
-    def _handed(
+    def _result_buffer(
         self, b: ProgramBuilder, node: fx.Node, found: Buffer, owners: dict[Memory, fx.Node]
     ) -> Buffer:
-        """Returns a result's buffer with PyTorch's strides, copied where it would share memory that
-        PyTorch's result does not share.
+        """Returns a result's buffer, copied if its strides are not PyTorch's, or if it shares
+        memory that PyTorch's result does not share.
         """
         like, root = self.of.likes[node], _root(node)
         own = owners.setdefault(found.memory, root) is root
-        if not own or (found.memory.role != INPUT and like.dense and not like.lies(found)):
+        if not own or (found.memory.role != INPUT and like.dense and not like.strides_match(found)):
             found = b.copied(found, like.empty(b))
         return found
 

@@ -1,5 +1,5 @@
-"""Operators of image models, for the table in :mod:`ptxgen.torch.aten`: batch norms, pooling,
-unfolding, padding, resizing.
+"""Handlers of ATen's image operators, for the tables of :mod:`ptxgen.torch.aten`: batch norm,
+pooling, unfolding, padding, resizing.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from ptxgen.ops.resize import resize_by, resize_gradient, resized
 from ptxgen.program.buffer import imagined
 from ptxgen.program.invoke import Frame
 from ptxgen.torch.functions import empty
-from ptxgen.torch.unserved import PARTS, UNKNOWN, NotServed, Serve, require_floats
+from ptxgen.torch.unserved import TRY_NEXT, UNKNOWN, NotServed, Serve, require_floats
 
 GRADIENTS: Final = "x", "weight", "bias"
-"""Arguments of channel norms (batch, group) with gradients, in the order of PyTorch's masks."""
+"""Operands of batch and group norm that have gradients, in the order of PyTorch's masks."""
 
 
 def _like(b: Any, x: Any) -> Any:
@@ -43,7 +43,9 @@ def _like(b: Any, x: Any) -> Any:
 
 # -- batch norm -----------------------------------------------------------------------------
 def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any, ...]:
-    """Returns batch norm's result in evaluation, and two empty buffers for saved statistics."""
+    """Lowers batch norm in evaluation mode; returns its result, and two empty buffers for the saved
+    statistics.
+    """
     weight, bias, mean, var = vectors
     require_floats(x)
     if mean is None or var is None:
@@ -53,28 +55,32 @@ def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any,
 
 
 def _several(x: Any) -> None:
-    """Raises NotServed for one value per channel, for which PyTorch returns NaN."""
+    """Raises NotServed for an input ``x`` of batch norm with one element per channel, for which
+    PyTorch returns NaN, and for dtypes that ptxgen does not support.
+    """
     require_floats(x)
     if prod(x.shape) < 2 * x.shape[1]:
         raise NotServed(UNKNOWN)
 
 
 def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    """Serves batch norm in evaluation, or in training without running statistics: programs of the
-    block cannot write those.
+    """Lowers batch norm in evaluation, or in training without running statistics; raises
+    NotServed(TRY_NEXT) with them, as these programs cannot update them.
     """
     *vectors, training, _, eps = given
     if not training:
         return _evaluated(b, x, vectors, eps)
     weight, bias, mean, var = vectors
     if mean is not None or var is not None:
-        raise NotServed(PARTS)
+        raise NotServed(TRY_NEXT)
     _several(x)
     return batch_norm_alone(b, x, weight, bias, eps, _like(b, x))[:3]
 
 
-def _batch_norm_whole(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    """Serves batch norm without saved statistics; ignores the last argument (``cudnn_enabled``)."""
+def _batch_norm_inference(b: Any, tier: str, x: Any, *given: Any) -> Any:
+    """Lowers ``batch_norm`` without saved statistics; ignores its last argument
+    (``cudnn_enabled``).
+    """
     return _batch_norm(b, tier, x, *given[:-1])[0]
 
 
@@ -83,7 +89,9 @@ def _no_stats(b: Any, tier: str, x: Any, weight: Any, bias: Any, *how: Any) -> A
 
 
 def _functional(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    """Serves functional batch norm: appends the running statistics, updated in training."""
+    """Lowers functional batch norm, which also returns the running statistics (in training,
+    updated).
+    """
     *vectors, training, momentum, eps = given
     if not training:
         return *_evaluated(b, x, vectors, eps), *vectors[2:]
@@ -92,12 +100,12 @@ def _functional(b: Any, tier: str, x: Any, *given: Any) -> Any:
 
 
 def _always(serve: Serve, training: bool) -> Serve:
-    """Returns ``serve`` for an operator without a ``training`` argument, with that fixed."""
+    """Returns ``serve`` for an operator that lacks the argument ``training``, with that fixed."""
     return lambda b, tier, x, *given: serve(b, tier, x, *given[:4], training, *given[4:])
 
 
 def _reserving(serve: Serve) -> Serve:
-    """Returns ``serve`` with an empty cuDNN reserve inserted behind its first three results."""
+    """Returns ``serve`` with an empty buffer for cuDNN's reserve after its first three results."""
 
     def with_reserve(b: Any, tier: str, x: Any, *given: Any) -> Any:
         found = serve(b, tier, x, *given)
@@ -112,7 +120,7 @@ def _kept() -> Serve:
 
 
 def _batch_norm_written(tier: str, x: Any, *given: Any) -> Any:
-    """Serves batch norm in training; writes the running statistics in place."""
+    """Computes batch norm in training; updates the running statistics in place."""
     weight, bias, mean, var, training, momentum, eps = given
     if not training or x.dim() < 2 or x.numel() < 2 * x.shape[1]:
         raise NotServed(UNKNOWN)
@@ -135,7 +143,7 @@ def _cudnn_written(tier: str, x: Any, *given: Any) -> Any:
 
 
 def _nothing(x: Any) -> Any:
-    """Returns an empty tensor in place of the reserve that cuDNN keeps for its gradient."""
+    """Returns an empty tensor for the reserve that cuDNN would keep for its gradient."""
     return x.new_empty(0, dtype=torch.uint8)
 
 
@@ -156,14 +164,14 @@ def _batch_norm_backward(b: Any, tier: str, dy: Any, x: Any, weight: Any, *given
 
 
 def _cudnn_backward(b: Any, tier: str, x: Any, dy: Any, weight: Any, *given: Any) -> Any:
-    """Serves cuDNN's batch norm gradient, which PyTorch calls in training only."""
+    """Lowers the gradients of ``cudnn_batch_norm``, which PyTorch asks for in training only."""
     *kept, eps = given[:5]
     return _batch_norm_backward(b, tier, dy, x, weight, *kept, True, eps, (True,) * 3)
 
 
 # -- pooling --------------------------------------------------------------------------------
 def _all(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Returns a number per dimension; a single number is repeated."""
+    """Returns one of ``numbers`` per dimension; a single one is repeated."""
     return tuple(numbers) * rank if len(numbers) == 1 else tuple(numbers)
 
 
@@ -177,8 +185,8 @@ def _max_pool(rank: int) -> Serve:
     return serve
 
 
-def _max_pool_whole(rank: int) -> Serve:
-    """Serves max pooling without indices."""
+def _max_pool_inference(rank: int) -> Serve:
+    """Returns the handler of max pooling over ``rank`` dimensions that returns no indices."""
 
     def serve(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
         require_floats(x)
@@ -266,17 +274,17 @@ _POOLING: Final[dict[str, Serve]] = {
         (f"adaptive_max_pool{rank}d", "_backward", _adaptive_max_backward(rank)),
     )
 }
-"""Pooling operators; PyTorch makes those of 1 dimension from those of 2."""
+"""Handlers of pooling operators, by name; PyTorch calls those of 2 dimensions for 1 dimension."""
 
 
 def _sliding(size: Any, window: Any, dilation: Any, padding: Any, stride: Any) -> list[Axis]:
-    """Returns the windows of ``unfold`` and ``fold`` on images of ``size``."""
+    """Returns the windows of ``unfold`` and ``fold`` along each axis of an image of ``size``."""
     given = zip(size, window, dilation, padding, stride, strict=True)
     return [Axis(n, (n + 2 * p - d * (k - 1) - 1) // s + 1, k, s, p, d) for n, k, d, p, s in given]
 
 
 def im2col(b: Any, x: Any, *how: Any) -> Any:
-    """``im2col``, which moves values: the block leaves it alone, programs contain it."""
+    """Lowers ``im2col``, for compiled graphs: it moves values, so blocks leave it to PyTorch."""
     axes = _sliding(x.shape[-2:], *how)
     found = windowed(b, x, axes)
     taps, counts = prod(a.taps for a in axes), prod(a.count for a in axes)
@@ -284,7 +292,7 @@ def im2col(b: Any, x: Any, *how: Any) -> Any:
 
 
 def _col2im(b: Any, tier: str, x: Any, size: Any, *how: Any) -> Any:
-    """Adds up windows ``[..., C · taps, count]`` to images ``[..., C, *size]``."""
+    """Lowers ``col2im``: sums windows ``[..., C · taps, count]`` in images ``[..., C, *size]``."""
     require_floats(x)
     if len(x.shape) not in (2, 3) or not prod(x.shape):
         raise NotServed(UNKNOWN)
@@ -310,11 +318,16 @@ _source: Final = {
         lambda o, low, last: where(o < low, 0, where(o - low > last, last, o - low)), "replicated"
     ),
 }
-"""Index of the image element at position o of the padded image, by kind of padding."""
+"""Formulas, by kind of padding, of the image index that padded index ``o`` copies; ``low``: width
+of the padding before, ``last``: the last image index.
+"""
 
 
 def _sources(b: Any, kind: str, x: Any, widths: Sequence[int]) -> Iterator[tuple[int, Any]]:
-    """Yields each padded dimension, last first, and the source index of each position along it."""
+    """Yields pairs for each padded dimension, the last first: the axis, and an array of the image
+    index from which each padded element is copied. ``kind``: "reflection" or "replication";
+    ``widths``: padding before and after, for each dimension from the last on.
+    """
     pairs = zip(widths[::2], widths[1::2], strict=True)
     for axis, (low, high) in zip(range(len(x.shape) - 1, -1, -1), pairs, strict=False):
         size = x.shape[axis]
@@ -323,7 +336,7 @@ def _sources(b: Any, kind: str, x: Any, widths: Sequence[int]) -> Iterator[tuple
 
 
 def padded(b: Any, kind: str, x: Any, widths: Sequence[int]) -> Any:
-    """``reflection_pad*`` and ``replication_pad*``, which move values."""
+    """Lowers ``reflection_pad*`` and ``replication_pad*`` to gathers, one for each dimension."""
     for axis, places in _sources(b, kind, x, widths):
         x = b.gather(b.packed(x), places, axis=axis)
     return x
@@ -331,7 +344,9 @@ def padded(b: Any, kind: str, x: Any, widths: Sequence[int]) -> Any:
 
 def _padded_backward(kind: str) -> Serve:
     def serve(b: Any, tier: str, dy: Any, x: Any, widths: Any) -> Any:
-        """Adds to each element the gradients of its copies, ascending, dimension by dimension."""
+        """Lowers the gradient: sums the gradients of an element's copies, ascending, dimension by
+        dimension.
+        """
         require_floats(dy, x)
         if not prod(dy.shape):
             raise NotServed(UNKNOWN)
@@ -349,7 +364,9 @@ def _padded_backward(kind: str) -> Serve:
 
 # -- resizing -------------------------------------------------------------------------------
 def _steps(scales: Sequence[Any]) -> tuple[float | None, ...]:
-    """Returns PyTorch's source step per output element, 1 / scale; None for scales not given."""
+    """Returns source elements per output element, 1 / scale, as PyTorch does; None for scales not
+    given.
+    """
     return tuple(1.0 / s if s is not None and s > 0 else None for s in scales)
 
 
@@ -359,7 +376,9 @@ def _linear(b: Any, tier: str, x: Any, size: Any, corners: bool, *scales: Any) -
 
 
 def nearest(b: Any, x: Any, size: Any, *scales: Any) -> Any:
-    """``upsample_nearest*``, which moves values: the block leaves it alone, programs contain it."""
+    """Lowers ``upsample_nearest*``, for compiled graphs: it moves values, so blocks leave it to
+    PyTorch.
+    """
     require_floats(x)
     return resize_by(b, x, resized(x, size, "nearest", False, _steps(scales)))
 
@@ -382,7 +401,7 @@ _RESIZING: Final[dict[str, Serve]] = {
     **{f"{name}_backward": _resize_backward("linear") for name in _LINEAR},
     **{f"upsample_nearest{rank}d_backward": _resize_backward("nearest") for rank in (1, 2, 3)},
 }
-"""Resizing operators with sums; ``nearest`` only moves values, and needs no serving."""
+"""Handlers of resizing operators that add elements, by name; ``nearest`` only moves them."""
 
 LOWERED: Final[dict[str, Serve]] = {
     **dict.fromkeys(("native_batch_norm", "_native_batch_norm_legit"), _batch_norm),
@@ -403,7 +422,7 @@ LOWERED: Final[dict[str, Serve]] = {
     **_POOLING,
     **_RESIZING,
 }
-"""Operators as programs."""
+"""Handlers of image operators, by name, that append steps to a program."""
 
 DIRECT: Final[dict[str, Serve]] = {
     "native_batch_norm": _batch_norm_written,
@@ -411,13 +430,15 @@ DIRECT: Final[dict[str, Serve]] = {
     "_batch_norm_with_update": _with_update,
     "cudnn_batch_norm": _cudnn_written,
 }
-"""Operators that write to their arguments."""
+"""Handlers of image operators, by name, that take tensors and write to some."""
 
-WHOLE: Final[dict[str, tuple[str, Serve]]] = {
-    "batch_norm": ("native_batch_norm", _batch_norm_whole),
+INFERENCE: Final[dict[str, tuple[str, Serve]]] = {
+    "batch_norm": ("native_batch_norm", _batch_norm_inference),
     **{
-        f"max_pool{rank}d": (f"max_pool{rank}d_with_indices", _max_pool_whole(rank))
+        f"max_pool{rank}d": (f"max_pool{rank}d_with_indices", _max_pool_inference(rank))
         for rank in (2, 3)
     },
 }
-"""The operators on images of :data:`ptxgen.torch.aten.WHOLE`."""
+"""Handlers of batch norm and max pooling for calls that autograd does not record, by operator name,
+each with the name under which reports count it. Part of :data:`ptxgen.torch.aten.INFERENCE`.
+"""

@@ -1,8 +1,8 @@
-"""Inputs that a graph reads several times while autograd records.
+"""Gradients of graph inputs that are read several times, added in the order of eager autograd.
 
-AOTAutograd adds the gradients of an input inside the graph: ``h + (b + a)``, where ``h`` comes
-from readers of the tensor after the graph. Eager autograd adds ``(h + b) + a``. :class:`Summands`
-returns each summand as the gradient of a separate view, and autograd adds them in its own order.
+AOTAutograd adds them inside the graph: ``h + (b + a)``, where ``h`` comes from readers of the
+tensor after the graph. Eager autograd adds ``(h + b) + a``. :class:`Summands` returns each summand
+as the gradient of a separate view, and autograd adds them in its own order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from ptxgen.torch.outputs import has_gradient
 
 
 class _MoreViewsError(Exception):
-    """A graph adds more gradients of an input than the input has views. ``views``: those needed."""
+    """Raised when the gradient of a graph's input has more summands than one for the input and one
+    for each of its views. ``views``: for each view that is needed, the index of its input.
+    """
 
     def __init__(self, views: list[int]) -> None:
         super().__init__()
@@ -29,12 +31,14 @@ class _MoreViewsError(Exception):
 
 
 class Summands(TorchFunctionMode):
-    """While it is open, ``torch.autograd.grad`` of a traced graph returns summands apart.
+    """Mode in which ``torch.autograd.grad`` of a traced graph returns the summands of a gradient
+    separately.
 
-    ``given``: the inputs of the graph, behind which ``views`` of some of them lie: the numbers of
-    those inputs, the views of one input in the order in which they are made. The gradient of an
-    input becomes the summand that autograd has first, and that of its last view the second one.
-    Inputs that are outputs themselves have one gradient. Raises _MoreViewsError.
+    ``given``: the inputs of the graph, followed by views of some of them; ``views``: for each view,
+    the index of its input. The summand that autograd adds first is returned as the gradient of the
+    input, the second as that of the input's last view, the third as that of the view before it. An
+    input that is also an output has one gradient. Raises _MoreViewsError if there are too few
+    views.
     """
 
     def __init__(self, given: Sequence[Any], views: Sequence[int]) -> None:
@@ -43,14 +47,16 @@ class Summands(TorchFunctionMode):
         watched = [i for i, x in zip(origins, given, strict=True) if _has_gradient(x)]
         self._count = len(watched)
         self._places: dict[int, list[int]] = {i: [] for i in watched}
-        """Indices of an input and its views among the tensors that have a gradient."""
+        """Positions of an input and its views among the tensors that require grad, by input."""
         for place, i in enumerate(watched):
             self._places[i].append(place)
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Calls the function, and tells summands of gradients apart."""
+        """Calls ``func``. From ``torch.autograd.grad`` with respect to the graph's inputs and
+        views, it returns the summands of each gradient separately.
+        """
         if func is not torch.autograd.grad or len(args[1]) != self._count:
             return func(*args, **(kwargs or {}))
         outputs, inputs = args
@@ -72,7 +78,7 @@ class Summands(TorchFunctionMode):
 def _watching(
     outputs: Sequence[Any], edges: Sequence[GradientEdge]
 ) -> Iterator[dict[GradientEdge, list[Any]]]:
-    """Notes the gradients that come to each of the edges, in the order in which they come."""
+    """Context manager: collects the gradients that arrive at each of the edges, in their order."""
     found: dict[GradientEdge, list[Any]] = {edge: [] for edge in edges}
     hooks = []
 
@@ -94,7 +100,7 @@ def _watching(
 
 
 def _nodes(outputs: Sequence[Any]) -> list[Node]:
-    """Returns the nodes that gradients of outputs go through."""
+    """Returns the autograd nodes that gradients of ``outputs`` flow through."""
     waiting = [x.grad_fn for x in outputs if x.grad_fn is not None]
     found = dict.fromkeys(waiting)
     while waiting:
@@ -110,9 +116,12 @@ def traced(
     module: fx.GraphModule,
     example: Sequence[Any],
 ) -> Callable[..., Any]:
-    """Returns what ``trace`` makes of a graph of Dynamo, and passes it views of its inputs.
+    """Compiles a graph of Dynamo with ``trace`` so that the gradients of its inputs are added in
+    the order of eager mode. Returns a function of the graph's inputs, which passes on views of
+    some, too.
 
-    ``trace`` takes the graph and its inputs, and asks ``torch.autograd.grad`` for gradients.
+    ``trace`` takes the graph and its inputs, and calls ``torch.autograd.grad``. ``example``: the
+    inputs to trace with.
     """
     views = _expected(module, example)
     while True:
@@ -139,7 +148,9 @@ def _has_gradient(x: Any) -> bool:
 
 
 def _expected(module: fx.GraphModule, example: Sequence[Any]) -> list[int]:
-    """Returns the inputs that views are needed of if each node that reads one has one gradient."""
+    """Returns, for each view that the inputs probably need, the index of its input. An input with n
+    readers needs n - 1 views, if each reader adds one gradient.
+    """
     found: list[int] = []
     for i, (node, x) in enumerate(zip(_inputs(module), example, strict=True)):
         if _has_gradient(x):
@@ -154,7 +165,9 @@ def _inputs(module: fx.GraphModule) -> list[fx.Node]:
 
 @contextmanager
 def _placeholders(module: fx.GraphModule, values: Sequence[Any]) -> Iterator[None]:
-    """Gives a graph inputs for a time that nothing reads. Dynamo knows of none but its own."""
+    """Context manager: adds an input for each of ``values`` to the graph, and removes these inputs
+    afterwards. No node reads them: they are the views, which Dynamo's graph lacks.
+    """
     last = next(reversed(_inputs(module)), None)
     added = []
     for value in values:

@@ -1,7 +1,7 @@
 """Fused linear cross-entropy for PyTorch: the last layer and the loss, with gradients.
 
 Gradients are computed in the forward pass, with the logits, and saved; the backward pass multiplies
-them by the loss's own gradient. With ``reduction="none"`` that is one number per row, known in the
+them by the gradient of the loss. With ``reduction="none"`` that is one scalar per row, known in the
 backward pass only, which then computes the logits again.
 
 In plain eager mode, calls go straight to the library; under ``torch.compile``, fake tensors and
@@ -47,7 +47,7 @@ def linear_cross_entropy(
     chunk: int | None = None,
 ) -> torch.Tensor:
     """``cross_entropy(linear(x, w, bias), target)``: :func:`ptxgen.linear_cross_entropy` with
-    gradients by x, w and the bias.
+    gradients with respect to x, w and the bias.
 
     Shapes
         Those of :func:`ptxgen.linear_cross_entropy`.
@@ -55,14 +55,14 @@ def linear_cross_entropy(
         Those of :func:`ptxgen.linear_cross_entropy`. Under ``torch.autocast`` x and w are rounded
         to its dtype, and so is the bias unless it is float32.
     Order
-        The loss's is that of :func:`ptxgen.linear_cross_entropy`. The gradient by w is rounded to
-        its dtype after each chunk. If w or the bias has an attribute ``main_grad`` (float32, of its
-        shape), its gradient is one chain over all rows in f32, is added to that, and its ``grad``
-        is left alone.
+        That of :func:`ptxgen.linear_cross_entropy`. The gradient of w is rounded to its dtype after
+        each chunk of rows. If w or the bias has an attribute ``main_grad`` (float32, of its shape),
+        its gradient is one chain of additions over all rows in f32 and is added to
+        that; its ``grad`` is left alone.
     Gradients
-        They are computed with the loss, chunk by chunk, so that neither pass has the logits in
-        memory; a frozen x, weight or bias costs nothing. ``reduction="none"`` computes logits
-        twice. Gradients cannot be differentiated again.
+        They are computed with the loss, chunk by chunk, so that neither pass stores all logits; a
+        frozen x, weight or bias costs nothing. ``reduction="none"`` computes logits twice.
+        Gradients cannot be differentiated again.
     Errors
         Those of :func:`ptxgen.linear_cross_entropy`.
     Source
@@ -83,10 +83,11 @@ def linear_cross_entropy(
 
 
 class LinearCrossEntropy(torch.nn.Module):
-    """:func:`linear_cross_entropy` of a weight [V, H], such as that of a model's last layer.
+    """Module for :func:`linear_cross_entropy` with a weight [V, H], such as that of a model's last
+    layer.
 
-    ``weight`` and ``bias`` are the layer's own parameters, which it may share with others; options
-    are those of the function. Raises what the function raises, when it is called.
+    ``weight`` and ``bias`` become parameters of the module, and may be shared with others; options
+    are those of the function. A call raises the function's errors.
     """
 
     def __init__(
@@ -96,11 +97,11 @@ class LinearCrossEntropy(torch.nn.Module):
         self.weight, self.bias, self.options = weight, bias, options
 
     def forward(self, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """The loss of features [..., H] at targets [...]."""
+        """Returns the loss of features ``x`` [..., H] at targets [...]."""
         return linear_cross_entropy(x, self.weight, target, self.bias, **self.options)
 
     def extra_repr(self) -> str:
-        """The sizes, and the options that are given."""
+        """Returns the sizes and the given options as text."""
         sizes = f"in_features={self.weight.shape[1]}, out_features={self.weight.shape[0]}"
         return ", ".join((sizes, *(f"{k}={v!r}" for k, v in self.options.items())))
 
@@ -141,16 +142,19 @@ class _Fused(torch.autograd.Function):
 
 
 _recorded = super(torch.autograd.Function, _Fused).apply
-"""``_Fused.apply`` without its support of ``torch.func``, which never calls this."""
+"""``_Fused.apply`` without the overhead of its ``torch.func`` support, which is not needed here."""
 
 
 def _widths(sums: tuple[torch.Tensor | None, ...]) -> tuple[bool, bool]:
-    """Whether the gradients of weight and bias stay wide (f32): those added to a ``main_grad``."""
+    """Returns whether the gradients of weight and bias stay in f32, as those added to a
+    ``main_grad`` do.
+    """
     return sums[0] is not None, sums[1] is not None
 
 
 def _scaled(gradients: list[torch.Tensor | None], by: torch.Tensor) -> list[torch.Tensor | None]:
-    """Scales gradients in place, to save memory; autograd then refuses a second backward pass.
+    """Multiplies gradients by ``by`` in place, to save memory; autograd then refuses a second
+    backward pass.
 
     Traced code has to be functional; the compiler makes it in-place again.
     """
@@ -184,7 +188,12 @@ def _op(
     how: tuple[Any, ...],
     widths: tuple[bool, bool] = (False, False),
 ) -> Sequence[torch.Tensor]:
-    """Returns the loss, and the gradients that ``needs`` selects."""
+    """Returns the loss, followed by the gradients of x, w and bias that ``needs`` selects.
+
+    ``dy``: incoming gradient of the loss if each row has its own, else None; ``how``: options of
+    :func:`linear_cross_entropy`, in order; ``widths``: whether the gradients of w and bias stay in
+    f32.
+    """
     if gradient_wanted(x, w, target, bias, dy) is not None:
         with torch.no_grad():
             return _computed(x, w, target, bias, dy, needs, widths, *how)

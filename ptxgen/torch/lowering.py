@@ -1,7 +1,8 @@
-"""Operators of ATen as steps of programs: what the block serves, elementwise ones, and moves.
+"""Lowering of ATen operators to steps of programs, for compiled graphs.
 
-:func:`lower` makes steps of one call. It raises ``NotServed`` for operators without a rule, which
-stay calls of PyTorch (:mod:`ptxgen.torch.graphs`).
+:func:`lower` appends the steps of one call: by a handler of :mod:`ptxgen.torch.aten`, an
+elementwise formula, or a rule of this module. It raises ``NotServed`` for other operators, which
+remain calls of PyTorch (:mod:`ptxgen.torch.graphs`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,17 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime.strided import Ints, is_contiguous
 from ptxgen.spec.counting_sort import BINS_MAX, COUNT_MAX
 from ptxgen.torch import elementwise, images, pointwise
-from ptxgen.torch.aten import LOWERED, axes, placed_first, put_summed, sums_places, wrapped
+from ptxgen.torch.aten import (
+    LOWERED,
+    add_at_indices,
+    axes,
+    can_add_at_indices,
+    indexed_dims_first,
+    wrapped,
+)
 from ptxgen.torch.elementwise import is_float
 from ptxgen.torch.functions import FUNCTIONS, empty, meta
-from ptxgen.torch.operators import known
+from ptxgen.torch.operators import registered
 from ptxgen.torch.record import NAMES
 from ptxgen.torch.unserved import UNKNOWN, NotServed
 
@@ -32,8 +40,9 @@ VIEWS: Final = {
     *("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "permute", "t", "transpose"),
     *("expand", "slice", "select", "split", "split_with_sizes", "unbind", "detach", "alias"),
 }
-"""Operators whose results are views, by overload packet. (Results of ``_unsafe_view`` and
-``reshape`` may be views.)"""
+"""Operators whose results are views, by overload packet. (Those of ``_unsafe_view`` and ``reshape``
+may be copies.)
+"""
 
 
 @dataclass(frozen=True)
@@ -51,37 +60,37 @@ class Like:
         return int(prod(self.shape) * self.dtype.itemsize)
 
     def empty(self, b: ProgramBuilder) -> Buffer:
-        """Returns a new buffer with the tensor's strides, if these are dense; else a dense one."""
+        """Returns a new dense buffer with the tensor's shape, dtype and order of dimensions."""
         return empty(b, self.shape, self.strides, NAMES[self.dtype])
 
-    def lies(self, x: Buffer) -> bool:
-        """Whether a buffer has these strides, dimensions of size 1 aside."""
+    def strides_match(self, x: Buffer) -> bool:
+        """Whether a buffer has the tensor's strides, apart from dimensions of size 1."""
         pairs = zip(self.shape, self.strides, x.strides, strict=True)
         return all(s == t for n, s, t in pairs if n > 1) or 0 in self.shape
 
     @property
     def dense(self) -> bool:
-        """Whether the strides leave no gaps, in whichever order of dimensions."""
+        """Whether the tensor's strides leave no gaps, in any order of dimensions."""
         order = sorted(range(len(self.shape)), key=lambda i: (-self.strides[i], i))
         return is_contiguous(*(tuple(of[i] for i in order) for of in (self.shape, self.strides)))
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Context of one lowering: likes of the results, tier of products, kind of device, whether
-    elementwise functions are ptxgen's, and whether kernels write rows at indices (else PyTorch
-    does, in place).
+class Context:
+    """Context of one lowering: ``likes``, shape, strides and dtype of the results; ``tier`` of
+    products; device type ``kind``; whether elementwise ``functions`` are ptxgen's; ``scatters``,
+    whether kernels write rows at indices (else PyTorch does, in place).
     """
 
     likes: tuple[Like, ...]
     tier: str
     kind: str
     functions: bool
-    puts: bool = False
+    scatters: bool = False
 
     @property
     def like(self) -> Like:
-        """Like of the only result."""
+        """Shape, strides, dtype and device of the only result."""
         return self.likes[0]
 
     @property
@@ -94,34 +103,36 @@ Rule = Callable[..., Any]
 
 
 # -- views --------------------------------------------------------------------------------------
-def _reshape(b: Any, at: Asked, x: Buffer, *_: Any) -> Any:
+def _reshape(b: Any, at: Context, x: Buffer, *_: Any) -> Any:
     return b.reshape(x, at.shape)
 
 
 def _view(name: str) -> Rule:
-    """Lowers a view operator: shape, strides and offset are PyTorch's for a meta tensor."""
+    """Returns the rule of a view operator: PyTorch computes shape, strides and offset with a meta
+    tensor.
+    """
     op = getattr(torch.ops.aten, name)
 
-    def rule(b: Any, at: Asked, x: Buffer, *where: Any, **how: Any) -> Any:
+    def rule(b: Any, at: Context, x: Buffer, *where: Any, **how: Any) -> Any:
         found = op(meta(x), *where, **how)
         several = isinstance(found, tuple | list)
-        made = tuple(_lying(x, view) for view in (found if several else (found,)))
+        made = tuple(_as_view(x, view) for view in (found if several else (found,)))
         return made if several else made[0]
 
     return rule
 
 
-def _lying(x: Buffer, view: torch.Tensor) -> Buffer:
+def _as_view(x: Buffer, view: torch.Tensor) -> Buffer:
     offset = x.offset + view.storage_offset() * x.itemsize
     return replace(x, shape=tuple(view.shape), strides=view.stride(), offset=offset)
 
 
-def _same(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
+def _same(b: Any, at: Context, x: Buffer, *_: Any, **__: Any) -> Any:
     return x
 
 
 # -- moves --------------------------------------------------------------------------------------
-def _cast(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
+def _cast(b: Any, at: Context, x: Buffer, *_: Any, **__: Any) -> Any:
     """Casts ``x`` to the dtype of the result."""
     to = NAMES[at.like.dtype]
     if x.dtype == to:
@@ -132,10 +143,12 @@ def _cast(b: Any, at: Asked, x: Buffer, *_: Any, **__: Any) -> Any:
 
 
 def _put(name: str) -> Rule:
-    """Lowers ``slice_scatter`` and the like: a copy of ``x`` with ``source`` written to a view."""
+    """Returns the rule of ``slice_scatter`` or the like: copies ``x``, writes ``source`` to a view
+    of it.
+    """
     view = _view(name)
 
-    def rule(b: Any, at: Asked, x: Buffer, source: Buffer, *where: Any, **how: Any) -> Any:
+    def rule(b: Any, at: Context, x: Buffer, source: Buffer, *where: Any, **how: Any) -> Any:
         out = b.copied(x, at.like.empty(b))
         b.copied(source, view(b, at, out, *where, **how))
         return out
@@ -144,12 +157,14 @@ def _put(name: str) -> Rule:
 
 
 def _view_backward(name: str) -> Rule:
-    """Lowers the gradient of a view: zeros, with the gradient written to the view."""
+    """Returns the rule of a view's gradient: zeros, with the incoming gradient written to a view of
+    them.
+    """
     put = _put(name)
     return lambda b, at, dy, sizes, *where: put(b, at, b.filled(sizes, dy.dtype, 0), dy, *where)
 
 
-def _cat(b: Any, at: Asked, arrays: Sequence[Buffer], dim: int = 0) -> Any:
+def _cat(b: Any, at: Context, arrays: Sequence[Buffer], dim: int = 0) -> Any:
     out = at.like.empty(b)
     given = [x for x in arrays if x.shape != (0,) or x.ndim == out.ndim]
     if any(x.dtype != out.dtype for x in given):
@@ -157,21 +172,23 @@ def _cat(b: Any, at: Asked, arrays: Sequence[Buffer], dim: int = 0) -> Any:
     return b.concat(given, dim, out=out)
 
 
-def _stack(b: Any, at: Asked, arrays: Sequence[Buffer], dim: int = 0) -> Any:
+def _stack(b: Any, at: Context, arrays: Sequence[Buffer], dim: int = 0) -> Any:
     out = at.like.empty(b)
     for i, x in enumerate(arrays):
         b.copied(x, out.one(dim, i))
     return out
 
 
-def _copy(b: Any, at: Asked, x: Buffer, source: Buffer, *_: Any) -> Any:
+def _copy(b: Any, at: Context, x: Buffer, source: Buffer, *_: Any) -> Any:
     return _cast(b, at, source).expanded(at.shape)
 
 
 def _filled(value: Any) -> Rule:
-    """Fills a new array with ``value``; None: with the value in the call."""
+    """Returns the lowering rule that fills a new tensor of the result's shape with the number
+    ``value``; if it is None, with the fill value among the call's arguments.
+    """
 
-    def rule(b: Any, at: Asked, first: Any, *rest: Any, **how: Any) -> Any:
+    def rule(b: Any, at: Context, first: Any, *rest: Any, **how: Any) -> Any:
         number = how.get("fill_value", rest[0] if rest else None) if value is None else value
         if not isinstance(number, bool | int | float):
             raise NotServed(UNKNOWN)
@@ -186,27 +203,29 @@ def _filled(value: Any) -> Rule:
     return rule
 
 
-def _fill(b: Any, at: Asked, x: Buffer, value: Any) -> Any:
+def _fill(b: Any, at: Context, x: Buffer, value: Any) -> Any:
     return _copy(b, at, x, value) if isinstance(value, Buffer) else _filled(value)(b, at, x)
 
 
-def _embedding(b: Any, at: Asked, weight: Buffer, indices: Buffer, *_: Any, **__: Any) -> Any:
+def _embedding(b: Any, at: Context, weight: Buffer, indices: Buffer, *_: Any, **__: Any) -> Any:
     return b.embedding(weight, b.packed(indices))
 
 
 def _of_images(move: Callable[..., Any], *how: Any) -> Rule:
-    """Lowers by a function of :mod:`ptxgen.torch.images`, with ``how`` as first arguments."""
+    """Returns a rule that calls ``move`` of :mod:`ptxgen.torch.images` with ``how`` as first
+    arguments.
+    """
     return lambda b, at, *args: move(b, *how, *args)
 
 
-def _repeat(b: Any, at: Asked, x: Buffer, counts: Sequence[int]) -> Any:
+def _repeat(b: Any, at: Context, x: Buffer, counts: Sequence[int]) -> Any:
     sizes = (1,) * (len(counts) - x.ndim) + x.shape
     pairs = list(zip(counts, sizes, strict=True))
     apart = b.reshape(x, [n for _, size in pairs for n in (1, size)])
     return b.reshape(apart.expanded([n for pair in pairs for n in pair]), at.shape)
 
 
-def _shuffle(b: Any, at: Asked, x: Buffer, by: int) -> Any:
+def _shuffle(b: Any, at: Context, x: Buffer, by: int) -> Any:
     *lead, c, h, w = x.shape
     d = len(lead)
     parts = b.reshape(x, (*lead, c // by**2, by, by, h, w))
@@ -214,7 +233,7 @@ def _shuffle(b: Any, at: Asked, x: Buffer, by: int) -> Any:
     return b.reshape(parts.permuted(order), at.shape)
 
 
-def _unshuffle(b: Any, at: Asked, x: Buffer, by: int) -> Any:
+def _unshuffle(b: Any, at: Context, x: Buffer, by: int) -> Any:
     *lead, c, h, w = x.shape
     d = len(lead)
     parts = b.reshape(x, (*lead, c, h // by, by, w // by, by))
@@ -222,13 +241,13 @@ def _unshuffle(b: Any, at: Asked, x: Buffer, by: int) -> Any:
     return b.reshape(parts.permuted(order), at.shape)
 
 
-def _groups_shuffle(b: Any, at: Asked, x: Buffer, groups: int) -> Any:
+def _groups_shuffle(b: Any, at: Context, x: Buffer, groups: int) -> Any:
     n, c, *sizes = x.shape
     parts = b.reshape(x, (n, groups, c // groups, *sizes))
     return b.reshape(b.move(parts, 1, 2), at.shape)
 
 
-def _roll(b: Any, at: Asked, x: Buffer, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
+def _roll(b: Any, at: Context, x: Buffer, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
     if not dims:
         return b.reshape(b.roll(b.reshape(x, (x.size,)), *shifts, axis=0), x.shape)
     for by, dim in zip(shifts, dims, strict=True):
@@ -236,8 +255,10 @@ def _roll(b: Any, at: Asked, x: Buffer, shifts: Sequence[int], dims: Sequence[in
     return x
 
 
-def _pad(b: Any, at: Asked, x: Buffer, widths: Sequence[int], value: Any = 0) -> Any:
-    """Pads with a constant. ``widths``: the last dimension first; negative widths crop."""
+def _pad(b: Any, at: Context, x: Buffer, widths: Sequence[int], value: Any = 0) -> Any:
+    """Pads with a constant. ``widths``: before and after, for each dimension from the last on;
+    negative widths crop.
+    """
     pairs = list(zip(widths[::2], widths[1::2], strict=True))[::-1]
     pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs
     if not is_float(x.dtype):
@@ -248,7 +269,7 @@ def _pad(b: Any, at: Asked, x: Buffer, widths: Sequence[int], value: Any = 0) ->
     return b.pad(x, [(max(low, 0), max(high, 0)) for low, high in pairs], value)
 
 
-def _index_select(b: Any, at: Asked, x: Buffer, dim: int, index: Buffer) -> Any:
+def _index_select(b: Any, at: Context, x: Buffer, dim: int, index: Buffer) -> Any:
     if not x.shape:
         raise NotServed(UNKNOWN)
     return b.gather(b.packed(x), b.packed(b.reshape(index, (index.size,))), axis=dim)
@@ -286,46 +307,48 @@ MOVES: Final[dict[str, Rule]] = {
     **dict.fromkeys(("ones", "ones_like", "new_ones"), _filled(1)),
     **dict.fromkeys(("full", "full_like", "new_full"), _filled(None)),
 }
-"""Operators that move values without arithmetic, by overload packet."""
+"""Rules of operators that move values without arithmetic, by overload packet."""
 
 
-# -- places -------------------------------------------------------------------------------------
+# -- indexing -----------------------------------------------------------------------------------
 _INTEGERS = ("int32", "int64")
 
 
-def _place(x: Buffer, indices: Sequence[Any]) -> Buffer:
-    """Returns the only index, an integer array into rows of ``x``. Raises NotServed for others."""
+def _row_index(x: Buffer, indices: Sequence[Any]) -> Buffer:
+    """Returns the one integer index tensor of an indexing call that gathers rows of ``x``; raises
+    NotServed for any other indexing.
+    """
     first, *others = indices
     if others or not isinstance(first, Buffer) or first.dtype not in _INTEGERS or not x.shape:
         raise NotServed(UNKNOWN)
     return first
 
 
-def _index(b: Any, at: Asked, x: Buffer, indices: Sequence[Any]) -> Any:
-    """Gathers rows of ``x`` by integer indices; negative ones count from the end."""
-    index, width = _place(x, indices), prod(x.shape[1:])
+def _index(b: Any, at: Context, x: Buffer, indices: Sequence[Any]) -> Any:
+    """Gathers rows of ``x`` by an integer index tensor; negative indices count from the end."""
+    index, width = _row_index(x, indices), prod(x.shape[1:])
     rows = b.reshape(x, (x.shape[0], width))
     own = b.call(wrapped, b.packed(index), x.shape[0])
     return b.reshape(b.embedding(rows, own), at.shape)
 
 
 def _index_put(
-    b: Any, at: Asked, x: Buffer, indices: Sequence[Any], values: Buffer, accumulate: bool = False
+    b: Any, at: Context, x: Buffer, indices: Sequence[Any], values: Buffer, accumulate: bool = False
 ) -> Any:
-    """Lowers index_put of vectors (caches are written in place), or along one dimension; of
-    several values at one index the last wins. ``accumulate`` adds values in their order, at indices
+    """Lowers index_put on a vector, or along one dimension, as in KV caches; of values with one
+    index the last wins. With ``accumulate``, values with one index are added in order, for indices
     into any dimensions.
     """
     if accumulate:
-        if x.dtype not in DTYPES or not sums_places(x, indices, values, _INTEGERS):
+        if x.dtype not in DTYPES or not can_add_at_indices(x, indices, values, _INTEGERS):
             raise NotServed(UNKNOWN)
-        rows, source, order = placed_first(b, x, indices, values)
-        found = put_summed(b, rows, source, *(i for i in indices if i is not None))
+        rows, source, order = indexed_dims_first(b, x, indices, values)
+        found = add_at_indices(b, rows, source, *(i for i in indices if i is not None))
         return b.permute(found, [order.index(d) for d in range(len(order))])
     *ahead, last = indices
-    if at.puts and x.ndim > 1 and all(i is None for i in ahead):
+    if at.scatters and x.ndim > 1 and all(i is None for i in ahead):
         return _index_copy(b, at, x, len(ahead), last, values)
-    index = _place(x, indices)
+    index = _row_index(x, indices)
     alike = x.shape == index.shape == values.shape and x.dtype == values.dtype == "int64"
     if alike and _permutes(b, index):  # nothing of x is left
         return b.placed(b.packed(index), b.packed(values))
@@ -337,12 +360,12 @@ def _index_put(
     return b.reshape(b.put_rows(x, own, given), at.shape)
 
 
-def _index_copy(b: Any, at: Asked, x: Buffer, dim: int, index: Any, values: Buffer) -> Any:
-    """Writes slices along a dimension at integer indices; of several values the last wins. A
-    negative index counts from the end; one out of range writes nothing.
+def _index_copy(b: Any, at: Context, x: Buffer, dim: int, index: Any, values: Buffer) -> Any:
+    """Writes slices along dimension ``dim`` at integer indices; of several with one index the last
+    wins. Negative indices count from the end; indices out of range write nothing.
     """
-    index = _place(x, (index,))
-    if not at.puts or index.ndim > 1 or not 0 < index.size <= COUNT_MAX:
+    index = _row_index(x, (index,))
+    if not at.scatters or index.ndim > 1 or not 0 < index.size <= COUNT_MAX:
         raise NotServed(UNKNOWN)
     dim %= x.ndim
     ahead, behind = x.shape[:dim], x.shape[dim + 1 :]
@@ -357,27 +380,27 @@ def _index_copy(b: Any, at: Asked, x: Buffer, dim: int, index: Any, values: Buff
 
 
 def _permutes(b: ProgramBuilder, index: Buffer) -> bool:
-    """Whether ``index`` is the permutation that a sort of this program returns."""
+    """Whether ``index`` is the permutation returned by a sort of the builder's program."""
     made = (s.bind["at"] for s in b.steps if s.problem.table == ("counting_sort", "sort"))
     return index.whole and any(isinstance(x, Buffer) and x.memory is index.memory for x in made)
 
 
-def _sort(b: Any, at: Asked, x: Buffer, dim: int = -1, descending: bool = False, **_: Any) -> Any:
+def _sort(b: Any, at: Context, x: Buffer, dim: int = -1, descending: bool = False, **_: Any) -> Any:
     """Sorts a vector of integers, ascending; equal elements keep their order."""
     if x.ndim != 1 or x.dtype not in _INTEGERS or descending or not 0 < x.size <= COUNT_MAX:
         raise NotServed(UNKNOWN)
     return b.sort_integers(b.packed(x))
 
 
-def _histc(b: Any, at: Asked, x: Buffer, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    """Counts integers, with one bin per integer from ``min`` to ``max``."""
+def _histc(b: Any, at: Context, x: Buffer, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """Counts integers, with one bin for each integer from ``min`` to ``max``."""
     if x.dtype not in _INTEGERS or min != int(min) or max - min + 1 != bins or bins > BINS_MAX:
         raise NotServed(UNKNOWN)
     found = b.count_integers(b.reshape(b.packed(x), (x.size,)), bins, first=int(min))
     return b.cast(found, x.dtype)
 
 
-def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
+def _integers_summed(b: Any, at: Context, x: Buffer, dim: int, **_: Any) -> Any:
     """Computes the prefix sums of a vector of integers."""
     to = NAMES[at.like.dtype]
     if x.ndim != 1 or x.dtype not in _INTEGERS or to not in _INTEGERS:
@@ -385,7 +408,9 @@ def _integers_summed(b: Any, at: Asked, x: Buffer, dim: int, **_: Any) -> Any:
     return b.cumsum(b.packed(b.cast(x, to)))
 
 
-def _counted(b: Any, at: Asked, x: Buffer, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+def _counted(
+    b: Any, at: Context, x: Buffer, dim: Any = None, keepdim: bool = False, **_: Any
+) -> Any:
     """Sums integers, or counts booleans that are true."""
     if is_float(x.dtype) or NAMES[at.like.dtype] != "int64":
         raise NotServed(UNKNOWN)
@@ -393,15 +418,17 @@ def _counted(b: Any, at: Asked, x: Buffer, dim: Any = None, keepdim: bool = Fals
 
 
 def _extreme_at(name: str) -> Rule:
-    """Lowers argmax or argmin: the first index; NaN counts as the largest and the smallest."""
+    """Returns the lowering rule of ``name``, argmax or argmin: the index of the first extreme
+    element, or of the first NaN.
+    """
 
-    def rule(b: Any, at: Asked, x: Buffer, dim: Any = None, keepdim: bool = False) -> Any:
+    def rule(b: Any, at: Context, x: Buffer, dim: Any = None, keepdim: bool = False) -> Any:
         return getattr(b, name)(x, axis=axes(x, dim), keepdims=keepdim)
 
     return rule
 
 
-PLACES: Final[dict[str, Rule]] = {
+INDEXING: Final[dict[str, Rule]] = {
     "index": _index,
     "_unsafe_index": _index,
     "index_put": _index_put,
@@ -413,16 +440,18 @@ PLACES: Final[dict[str, Rule]] = {
     "histc": _histc,
     "cumsum": _integers_summed,
 }
-"""Operators that compute indices, and gather or scatter rows by them, as experts' routing does."""
+"""Rules of operators that compute indices, or gather or scatter rows by them."""
 
 
 # -- operators of the library -----------------------------------------------------------------
 def _own(b: Any, packet: str, args: Sequence[Any], how: Mapping[str, Any]) -> Any:
-    """Lowers an operator of ``torch.ops.ptxgen`` by its operation."""
+    """Lowers operator ``packet`` of ``torch.ops.ptxgen``: an operation of the library, or its
+    gradient.
+    """
     if packet == "pointwise":
         return pointwise.lower(b, *args)
     name = packet.removesuffix("_vjp")
-    of = known(name)
+    of = registered(name)
     if of is None or packet.endswith("_vjp_"):
         raise NotServed(UNKNOWN)
     if name != packet:
@@ -434,7 +463,7 @@ def _own(b: Any, packet: str, args: Sequence[Any], how: Mapping[str, Any]) -> An
 def _bound(
     op: Any, args: Sequence[Any], how: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """All arguments of an operator, defaults among them, by place and by name."""
+    """Returns all arguments of a call, defaults included: positional ones, and keyword ones."""
     placed, by_name = [], {}
     for i, a in enumerate(op._schema.arguments):
         value = args[i] if i < len(args) else how.get(a.name, a.default_value)
@@ -445,7 +474,7 @@ def _bound(
     return placed, by_name
 
 
-def _lowered(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str, Any]) -> Any:
+def _lowered(b: ProgramBuilder, op: Any, at: Context, args: Any, how: Mapping[str, Any]) -> Any:
     packet, name = op.overloadpacket.__name__, op.name()
     if op.namespace == "ptxgen":
         return _own(b, packet, args, how)
@@ -457,9 +486,9 @@ def _lowered(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str,
         try:
             return LOWERED[name](b, at.tier, *placed, **by_name)
         except NotServed:
-            if packet not in elementwise.SERVED and packet not in PLACES:
+            if packet not in elementwise.SERVED and packet not in INDEXING:
                 raise
-    rule = MOVES.get(packet) or PLACES.get(packet)
+    rule = MOVES.get(packet) or INDEXING.get(packet)
     if rule is not None:
         return rule(b, at, *args, **how)
     if packet in elementwise.SERVED and "out" not in how:
@@ -469,11 +498,12 @@ def _lowered(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str,
     raise NotServed(UNKNOWN)
 
 
-def lower(b: ProgramBuilder, op: Any, at: Asked, args: Any, how: Mapping[str, Any]) -> Any:
-    """Lowers a call of an operator to steps; copies operands with strides that no kernel reads.
+def lower(b: ProgramBuilder, op: Any, at: Context, args: Any, how: Mapping[str, Any]) -> Any:
+    """Appends the steps of an operator's call; returns result buffers. Copies operands with strides
+    that no kernel reads.
 
     Raises NotServed, or the error of the operation, for a call that PyTorch has to make; the
-    builder is then unchanged.
+    builder's steps are then unchanged.
     """
     count = len(b.steps)
     try:

@@ -1,11 +1,10 @@
-"""Attention and experts for whoever runs models: in `transformers`, and over pages of an engine's
-cache.
+"""Attention and experts for models of `transformers`, and attention over an engine's paged cache.
 
-A mask of `transformers` is a function of places. Causal ones, windows and padding are told by
-numbers: :func:`_mask` returns int32 ``[B, form, 1 + window, 3 or 3 + L]``, broadcast but for the
-first and the last: where a sequence's keys begin, how many there are, how many queries; then
-which of L keys are seen, where that has holes or cannot be looked at. Everything else is a mask of
-booleans.
+A mask of `transformers` is a function of positions. For causal masks, windows and padding,
+:func:`_mask` returns int32 ``[B, form, 1 + window, 3 or 3 + L]``, expanded in the second and third
+dimension, whose sizes alone matter. The last dimension has a sequence's first key, number of keys,
+and number of queries; then, if padding has holes or the host must not read it, a flag of visibility
+for each of L keys. Any other mask is a tensor of booleans.
 """
 
 from __future__ import annotations
@@ -26,37 +25,42 @@ moe_dispatch, grouped_linear, moe_combine = (
     named(OPERATIONS[name]) for name in ("moe_dispatch", "grouped_linear", "moe_combine")
 )
 PLAIN, CAUSAL, SHIFTED = 1, 1, 2
-"""The form: PLAIN, and what else holds. SHIFTED: the first keys of sequences are gone."""
+"""Numbers that add up to the size ``form`` of a mask's second dimension (see the module): PLAIN
+always, CAUSAL for a causal mask, SHIFTED if the cache has dropped the first keys.
+"""
 
 
 def register_attention(name: str = "ptxgen") -> None:
-    """Makes ``attn_implementation=name`` of models of `transformers` :func:`ptxgen.attention`.
+    """Registers :func:`ptxgen.attention` as ``attn_implementation=name`` for models of
+    `transformers`.
 
-    Windows, softcaps, sinks, causal masks and padding on either side are the operation's own; other
-    masks are given as they are. Positions count from a sequence's first real token, so its bits
-    depend neither on padding nor on what else is in the batch, nor on a key-value cache: one that
-    dropped what a window no longer shows is told how much.
+    Windows, softcaps, sinks, causal masks and padding on either side become arguments of the
+    operation; other masks are passed as tensors. Positions count from a sequence's first real
+    token. So its bits do not depend on padding, on the rest of the batch, or on a key-value cache,
+    even one that drops keys outside of a window.
 
-    Raises ModuleNotFoundError without transformers, of which it needs version 5. Dropout of weights
-    is refused by name when a model runs, and what :func:`ptxgen.torch.attention` refuses is.
+    Raises ModuleNotFoundError without transformers, of which it needs version 5. When a model runs,
+    it raises OptionError for dropout of attention weights, and the errors of
+    :func:`ptxgen.torch.attention`.
     """
     from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
 
     AttentionInterface.register(name, _attend)
-    aside = torch.compiler.disable(partial(_mask, masking_utils, None))
-    AttentionMaskInterface.register(name, partial(_mask, masking_utils, aside))
+    outside_graph = torch.compiler.disable(partial(_mask, masking_utils, None))
+    AttentionMaskInterface.register(name, partial(_mask, masking_utils, outside_graph))
 
 
 def register_experts(name: str = "ptxgen") -> None:
-    """Makes ``experts_implementation=name`` of models of `transformers` ptxgen's experts:
+    """Registers ptxgen's experts as ``experts_implementation=name`` for models of `transformers`:
     :func:`ptxgen.moe_dispatch`, :func:`ptxgen.grouped_linear` and :func:`ptxgen.moe_combine`.
 
-    Biases are the product's own, and a token's experts are added in f32. Nothing waits for the GPU,
-    and a token's result depends on that token alone. Experts may be stored either way round, have a
-    gate or none. A slot whose expert the module lacks (with experts on several GPUs) gives zeros.
+    Products add the biases; results of a token's experts are added in f32. The host does not wait
+    for the GPU, and a token's result depends on that token alone. Weights may be [K, N] or [N, K],
+    with or without a gate. A slot whose expert the module lacks (experts on several GPUs) gives
+    zeros.
 
-    Raises ModuleNotFoundError without transformers, of which it needs version 5. What the functions
-    refuse is refused when a model runs.
+    Raises ModuleNotFoundError without transformers, of which it needs version 5. When a model runs,
+    it raises the errors of these functions.
     """
     from transformers.integrations.moe import ExpertsInterface
 
@@ -64,8 +68,8 @@ def register_experts(name: str = "ptxgen") -> None:
 
 
 def _experts(module: Any, hidden: Any, experts: Any, weights: Any) -> Any:
-    """Computes the experts of a module of `transformers` for tokens ``hidden`` [T, H], with the
-    top-J experts and weights [T, J] of each token.
+    """Computes the experts of a module of `transformers` for tokens ``hidden`` [T, H]. ``experts``,
+    ``weights``: indices and weights [T, J] of each token's top J experts.
 
     Raises DtypeError and ShapeError as :func:`ptxgen.torch.grouped_linear` does.
     """
@@ -101,8 +105,8 @@ def _attend(
     position_bias: Any = None,
     **_: Any,
 ) -> tuple[Any, None]:
-    """Computes attention of [B, H, S, D]; the result is [B, S, H, D]. A mask, if given, replaces
-    ``is_causal`` and ``sliding_window``.
+    """Computes attention of q, k, v [B, H, S, D] for `transformers`; the result is [B, S, H, D]. A
+    mask, if given, replaces ``is_causal`` and ``sliding_window``.
     """
     if dropout:
         raise OptionError(f"dropout is {dropout}; takes 0: weights of attention are not dropped")
@@ -136,7 +140,7 @@ def _attend(
 
 def _mask(
     masking_utils: Any,
-    aside: Callable[..., Any] | None,
+    outside_graph: Callable[..., Any] | None,
     batch_size: int,
     q_length: int,
     kv_length: int,
@@ -147,11 +151,12 @@ def _mask(
     device: Any = "cpu",
     **rest: Any,
 ) -> Any:
-    """Returns the mask of visible keys: numbers (see the module), or booleans [B, 1, S, L].
+    """Returns the mask of visible keys. For causal masks, windows and padding it is int32 and has
+    each sequence's bounds (see the module); else it is booleans [B, 1, S, L].
 
-    ``masking_utils``: the module of `transformers`, which compilers do not import. ``aside``: a
-    function that a compiler calls outside of its graph, as it cannot read the closures of mask
-    functions; not needed for whole sequences without padding.
+    ``masking_utils``: the module of `transformers`, which compilers do not import.
+    ``outside_graph``: a function that a compiler calls outside of its graph, as it cannot read the
+    closures of mask functions; not needed for whole sequences without padding.
     """
     sizes = batch_size, q_length, kv_length, q_offset, kv_offset
     if mask_function is None:
@@ -160,9 +165,9 @@ def _mask(
         mask_function is masking_utils.causal_mask_function
         or mask_function is masking_utils.bidirectional_mask_function
     )
-    if aside is not None and not plain and torch.compiler.is_compiling():
-        if not _from_the_first(attention_mask, q_offset, kv_offset):
-            return aside(*sizes, mask_function, attention_mask, device, **rest)
+    if outside_graph is not None and not plain and torch.compiler.is_compiling():
+        if not _starts_at_zero(attention_mask, q_offset, kv_offset):
+            return outside_graph(*sizes, mask_function, attention_mask, device, **rest)
         known = None  # the mask's own comparisons are read where the graph is compiled
     else:
         known = _pattern(mask_function, masking_utils)
@@ -179,7 +184,7 @@ def _mask(
         places = torch.arange(seen.shape[1], device=seen.device)
         first = torch.where(seen, places, last).amin(-1)
         end = torch.where(seen, places + 1, 0).amax(-1)
-        if _unread(seen) or not bool((seen.sum(-1) >= end - first).all()):
+        if _must_not_sync(seen) or not bool((seen.sum(-1) >= end - first).all()):
             missing = (0, last - seen.shape[1])
             holes = torch.nn.functional.pad(seen, missing)[:, kv_offset:]
     if causal:
@@ -196,15 +201,15 @@ def _mask(
     return numbers[:, None, None].expand(batch_size, form, 1 + window, -1)
 
 
-def _from_the_first(attention_mask: Any, q_offset: Any, kv_offset: Any) -> bool:
-    """Whether all sequences have their first key at 0, as far as sizes say: a mask of booleans then
-    gives attention the same bits as one of numbers.
+def _starts_at_zero(attention_mask: Any, q_offset: Any, kv_offset: Any) -> bool:
+    """Whether sizes alone say that all sequences have their first key at 0: attention then has the
+    same bits with a boolean mask as with an int32 one.
     """
     known = isinstance(q_offset, int) and isinstance(kv_offset, int)
     return attention_mask is None and known and kv_offset == 0
 
 
-def _unread(x: Any) -> bool:
+def _must_not_sync(x: Any) -> bool:
     """Whether the host must not read values: a compiler traces, or a CUDA graph is captured."""
     if torch.compiler.is_compiling():
         return True
@@ -212,7 +217,9 @@ def _unread(x: Any) -> bool:
 
 
 def _pattern(function: Callable[..., Any], of: Any) -> tuple[bool, int] | None:
-    """Whether a mask is causal, and its window (0: none); None for what is neither."""
+    """Returns whether a mask function is causal, and its window (0: none); None for other
+    functions. ``of``: `transformers`' module ``masking_utils``.
+    """
     if function in (of.causal_mask_function, of.bidirectional_mask_function):
         return function is of.causal_mask_function, 0
     code = getattr(function, "__code__", None)
@@ -250,17 +257,17 @@ def paged_attention(
     """``softmax(scale · q kᵀ + mask) · v`` over an engine's pages: :func:`ptxgen.torch.attention`.
 
     Shapes
-        ``query`` ``[tokens, H, D]``, sequence after sequence, as ``query_start_loc`` ``[B + 1]``
-        says; ``kv_cache`` ``[2, blocks, block_size, HK, D]``, keys and values, or a pair of both;
-        ``seq_lens`` ``[B]``: how many keys each sequence has, those of its queries among them;
-        ``block_table`` ``[B, most]``: in which blocks they lie. The result is ``[tokens, H, D]``;
-        tokens behind the last sequence get zeros.
+        ``query`` ``[tokens, H, D]``, sequence after sequence, with offsets ``query_start_loc`` ``[B
+        + 1]``; ``kv_cache`` ``[2, blocks, block_size, HK, D]``, keys and values, or a pair of both;
+        ``seq_lens`` ``[B]``: number of keys of each sequence, including those of its queries;
+        ``block_table`` ``[B, most]``: indices of the blocks that contain them. The result is
+        ``[tokens, H, D]``; tokens after the last sequence get zeros.
     Dtypes
         Those of :func:`ptxgen.attention`, whose ``options`` (``window``, ``softcap``, ``sinks``,
-        ``scale``, ``return_lse``, ``out``, …) it takes; the three of places int32.
+        ``scale``, ``return_lse``, ``out``, …) it takes; offsets, lengths and block indices int32.
     Order
-        That of contiguous keys, whatever the size of blocks. Nothing is read by the host, so a CUDA
-        graph of it serves what the tensors then hold.
+        That of contiguous keys, whatever the size of blocks. The host reads no values, so a
+        replayed CUDA graph uses the current contents of all tensors.
     Errors
         Those of :func:`ptxgen.attention`.
     Source

@@ -1,4 +1,4 @@
-"""``nn.Linear`` on ptxgen's kernels, with dense or quantized weights, and its way into a model."""
+"""``nn.Linear`` with ptxgen's kernels, dense or quantized weights, and ``convert`` for models."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _STORED = "data", "scales", "offsets"
 class Linear(torch.nn.Linear):
     """``torch.nn.Linear``, computed by :func:`ptxgen.torch.linear`.
 
-    The same constructor, initial values, layout ([N, K]) and ``state_dict``, so that checkpoints
-    go both ways. ``tier`` is that of :func:`ptxgen.linear`.
+    Constructor, initial values, layout ([N, K]) and ``state_dict`` are those of
+    ``torch.nn.Linear``, so checkpoints fit either. ``tier`` is that of :func:`ptxgen.linear`.
 
-    Raises OptionError for an unknown tier; called, what :func:`ptxgen.torch.linear` raises.
+    Raises OptionError for an unknown tier; a call raises the errors of :func:`ptxgen.torch.linear`.
     """
 
     tier: str = "auto"  # of the class too, for modules that :func:`convert` turned into this
@@ -49,7 +49,7 @@ class Linear(torch.nn.Linear):
         self.tier = _checked(tier)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """``input · Wᵀ + bias``."""
+        """Returns ``input · Wᵀ + bias``."""
         return linear(input, self.weight, self.bias, tier=self.tier)
 
     def extra_repr(self) -> str:
@@ -58,17 +58,17 @@ class Linear(torch.nn.Linear):
 
 
 class QuantizedLinear(torch.nn.Module):
-    """A linear layer with a frozen quantized weight: :func:`ptxgen.torch.quantized_linear`.
+    """Linear layer with a frozen quantized weight: :func:`ptxgen.torch.quantized_linear`.
 
-    The weight is buffers, ``data`` (uint8 ``[out_features, in_features * bits / 8]``), ``scales``
-    and, where the format has them, ``offsets`` (``[out_features, in_features / block]``), and
-    :attr:`q` all of them as a :class:`ptxgen.quantized.QuantizedWeight`. Moving the module to
-    another dtype leaves them as they are: what it computes in is the dtype of its input, or
+    The weight is stored in buffers: ``data`` (uint8 ``[out_features, in_features * bits / 8]``),
+    ``scales`` and, if the format has them, ``offsets`` (``[out_features, in_features / block]``).
+    :attr:`q` is a :class:`ptxgen.quantized.QuantizedWeight` of them. Casting the module to another
+    dtype leaves the buffers as they are: the layer computes in the dtype of its input, or
     autocast's. The bias is a parameter. Gradients go to the input and the bias. ``accumulate`` is
     that of :func:`ptxgen.quantized.linear`, ``format`` a name of ``ptxgen.quantized.FORMATS``.
 
-    The constructor's weight is zero: to be loaded, or see :meth:`from_weight`, :meth:`from_linear`
-    and :meth:`from_bitsandbytes`. ``dtype`` is the bias's.
+    The constructor sets the weight to zero, for a checkpoint to be loaded; :meth:`from_weight`,
+    :meth:`from_linear` and :meth:`from_bitsandbytes` take one. ``dtype`` is the bias's.
 
     Raises ShapeError unless ``in_features`` is a multiple of the block, and OptionError.
     """
@@ -89,17 +89,17 @@ class QuantizedLinear(torch.nn.Module):
         whole_blocks(row, "in_features", in_features)
         made = torch.nn.Parameter(torch.zeros(out_features, dtype=dtype, **on)) if bias else None
         shape = out_features, in_features
-        self._hold(row, shape, zeros(row, shape, on), made, accumulate)
+        self._set_weight(row, shape, zeros(row, shape, on), made, accumulate)
 
     @classmethod
     def from_weight(
         cls, q: QuantizedWeight, bias: torch.Tensor | None = None, *, accumulate: str = "auto"
     ) -> Self:
-        """A layer of a weight, of PyTorch tensors, whose memory it shares.
+        """Returns a layer with weight ``q`` of PyTorch tensors, whose memory it shares.
 
-        ``bias``: a parameter, which it is then; another tensor becomes one.
+        ``bias``: a parameter, which the layer then shares; any other tensor becomes a parameter.
 
-        Raises DtypeError for a weight of NumPy, ShapeError for another length of the bias.
+        Raises DtypeError for a weight of NumPy arrays, ShapeError for a bias of another length.
         """
         if not isinstance(q.data, torch.Tensor):
             raise DtypeError(f"q is {q}; takes a weight of PyTorch tensors")
@@ -109,14 +109,15 @@ class QuantizedLinear(torch.nn.Module):
             bias = torch.nn.Parameter(bias, requires_grad=bias.requires_grad)
         made = cls.__new__(cls)
         torch.nn.Module.__init__(made)
-        made._hold(q.format, (q.n, q.k), q.operands, bias, accumulate)
+        made._set_weight(q.format, (q.n, q.k), q.operands, bias, accumulate)
         return made
 
     @classmethod
     def from_linear(cls, module: torch.nn.Linear, *, format: str, accumulate: str = "auto") -> Self:
-        """A layer with the weight of ``module``, quantized, and its bias, the same parameter.
+        """Returns a layer with the quantized weight of ``module``, and its bias (the same
+        parameter).
 
-        Raises what :func:`ptxgen.quantized.quantize` raises.
+        Raises the errors of :func:`ptxgen.quantized.quantize`.
         """
         q = quantize(module.weight, format)
         made = cls.from_weight(q, module.bias, accumulate=accumulate)
@@ -125,17 +126,17 @@ class QuantizedLinear(torch.nn.Module):
 
     @classmethod
     def from_bitsandbytes(cls, module: Any, *, accumulate: str = "auto") -> Self:
-        """A layer with the weight of a ``bitsandbytes.nn.Linear4bit`` and its bias.
+        """Returns a layer with the weight and bias of a ``bitsandbytes.nn.Linear4bit``.
 
-        A bare ``Params4bit`` is taken, too. What bitsandbytes computes in (``compute_dtype``) is
-        not looked at.
+        ``module`` may also be a bare ``Params4bit``. The dtype in which bitsandbytes computes
+        (``compute_dtype``) is ignored.
 
-        Raises what :func:`ptxgen.quantized.from_bitsandbytes` raises.
+        Raises the errors of :func:`ptxgen.quantized.from_bitsandbytes`.
         """
         q = from_bitsandbytes(getattr(module, "weight", module))
         return cls.from_weight(q, getattr(module, "bias", None), accumulate=accumulate)
 
-    def _hold(
+    def _set_weight(
         self,
         row: WeightFormat,
         shape: tuple[int, int],
@@ -143,7 +144,9 @@ class QuantizedLinear(torch.nn.Module):
         bias: torch.nn.Parameter | None,
         accumulate: str,
     ) -> None:
-        """Becomes a layer of a weight, with a row of each buffer for each output."""
+        """Initialises the module with a quantized weight of format ``row`` and ``shape``
+        (out_features, in_features), whose tensors become buffers.
+        """
         self.out_features, self.in_features = shape
         self.format, self.accumulate = row.name, _checked_accumulate(accumulate)
         for name, buffer in zip(_STORED, weight, strict=True):
@@ -153,26 +156,26 @@ class QuantizedLinear(torch.nn.Module):
 
     @classmethod
     def _replace(cls, module: Any, q: QuantizedWeight, accumulate: str) -> None:
-        """Makes a linear layer one of these, in place."""
+        """Turns a linear layer into a layer of this class with weight ``q``, in place."""
         del module._parameters["weight"]
         for name in ("tier", "quant_state"):  # ours, and bitsandbytes'
             vars(module).pop(name, None)
         module.__class__ = cls
-        module._hold(q.format, (q.n, q.k), q.operands, module.bias, accumulate)
+        module._set_weight(q.format, (q.n, q.k), q.operands, module.bias, accumulate)
 
     @property
     def weight_buffers(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """Data, scales, and offsets or None: not copied."""
+        """Buffers of the quantized weight: data, scales, and offsets or None."""
         return self.data, self.scales, self._buffers.get("offsets")
 
     @property
     def q(self) -> QuantizedWeight:
-        """The weight: the buffers, not copied."""
+        """Quantized weight that shares the module's buffers."""
         shape = self.out_features, self.in_features
         return QuantizedWeight(self.format, *self.weight_buffers, shape=shape)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        """``input · Wᵀ + bias``."""
+        """Returns ``input · Wᵀ + bias``."""
         weight, how = self.weight_buffers, self.accumulate
         return multiplied(input, weight, self.bias, self.format, accumulate=how)
 
@@ -184,7 +187,9 @@ class QuantizedLinear(torch.nn.Module):
         )
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
-        """Moves the module as ``to``, ``half`` and others ask; the weight's dtypes stay."""
+        """Applies ``fn`` as ``to``, ``half`` and others ask; the weight's buffers keep their
+        dtypes.
+        """
         before = {name: self._buffers[name] for name in _STORED if name in self._buffers}
         super()._apply(fn, recurse)
         for name, was in before.items():
@@ -215,27 +220,28 @@ def convert(
     skip: Collection[str] = (),
     nf4: bool | None = None,
 ) -> Conversion:
-    """Turns the ``nn.Linear`` modules of ``model``, itself included, into :class:`Linear`.
+    """Turns the ``nn.Linear`` modules of ``model``, itself included, into :class:`Linear`, in
+    place.
 
-    In place: a module stays the object that it is, with its parameters, hooks and mode; only its
-    class changes. Skipped, and reported, are linear layers that do something of their own
-    (subclasses, a ``forward`` set on the instance), those whose weight no kernel takes, and those
-    whose name a pattern in ``skip`` matches (``"*.lm_head"``, as :mod:`fnmatch` has them).
+    A module remains the same object, with its parameters, hooks and mode; only its class changes.
+    Layers are skipped, and reported, if they have behaviour of their own (subclasses, a ``forward``
+    set on the instance), a weight of a dtype that no kernel supports, or a name that a pattern in
+    ``skip`` matches (``"*.lm_head"``, as in :mod:`fnmatch`).
 
     With ``format`` (of ``ptxgen.quantized.FORMATS``, such as "int8_block") they become
     :class:`QuantizedLinear`, and so do layers of bitsandbytes in that format (``Linear4bit``),
-    exactly. A module still stays the object that it is, but its weight is no
-    parameter any more, and frozen. Layers that learn beside frozen ones, such as LoRA's adapters,
-    are skipped: where the weight of any linear layer does not require grad, those that do are to be
-    trained. So freeze a base before it is converted (``requires_grad_(False)``), as QLoRA does;
-    a model of which nothing is frozen is converted whole. A weight that several layers share is
-    quantised once; layers whose weight something else than a layer converted here reads, such as an
-    embedding, are skipped. ``tier`` is for dense weights, ``accumulate`` for quantized ones.
+    exactly. A module remains the same object, but its weight is frozen, and no parameter any more.
+    If the weight of any linear layer does not require grad, layers whose weight does are skipped:
+    they are to be trained, such as LoRA's adapters. So freeze a base model before it is converted
+    (``requires_grad_(False)``), as QLoRA does; a model without frozen layers is converted
+    completely. A weight that several layers share is quantized once. Layers are skipped if a module
+    that is not converted, such as an embedding, has their weight, too. ``tier`` is for dense
+    weights, ``accumulate`` for quantized ones.
 
-    Code that reads a layer's weight and multiplies by itself goes past the layer, in particular
+    Code that reads a layer's weight and multiplies by itself does not call the layer, in particular
     ``nn.MultiheadAttention``. :class:`ptxgen.torch.batch_invariant` serves such products.
 
-    Raises OptionError for an unknown tier, format or way to accumulate.
+    Raises OptionError for an unknown ``tier``, ``format`` or ``accumulate``.
     """
     if nf4 is not None:
         format = _format_before(nf4, format)
@@ -249,7 +255,11 @@ def convert(
     for name, module in model.named_modules():
         if not isinstance(module, torch.nn.Linear) or (isinstance(module, Linear) and not row):
             continue
-        why = "skip says so" if any(fnmatchcase(name, p) for p in skip) else _unfit(module, row)
+        why = (
+            "skip says so"
+            if any(fnmatchcase(name, p) for p in skip)
+            else _reason_to_skip(module, row)
+        )
         if why is None:
             fit[name] = module
         else:
@@ -265,7 +275,7 @@ def convert(
 
 
 def _format_before(nf4: bool, format: str | None) -> str | None:
-    """The format that ``nf4=``, the name of before, asks for."""
+    """Returns the format that the deprecated argument ``nf4=`` selects, after a FutureWarning."""
     warnings.warn(
         'convert: pass format="nf4" for nf4=True, which the next version refuses',
         FutureWarning,
@@ -274,8 +284,10 @@ def _format_before(nf4: bool, format: str | None) -> str | None:
     return "nf4" if nf4 else format
 
 
-def _unfit(module: torch.nn.Linear, row: WeightFormat | None) -> str | None:
-    """Why a linear layer is not converted; None if it is."""
+def _reason_to_skip(module: torch.nn.Linear, row: WeightFormat | None) -> str | None:
+    """Returns the reason why a linear layer's class, ``forward`` or dtype rules out its conversion;
+    None if they allow it. ``row``: format of the quantized weight; None for :class:`Linear`.
+    """
     kind = type(module)
     theirs = row is not None and _is_bitsandbytes(kind)
     if not theirs and kind is not torch.nn.Linear and not (row and kind is Linear):
@@ -288,7 +300,7 @@ def _unfit(module: torch.nn.Linear, row: WeightFormat | None) -> str | None:
 
 
 def _is_bitsandbytes(kind: type) -> bool:
-    """Whether modules of this class are bitsandbytes' of 4 bits. (It need not be installed.)"""
+    """Whether a class is the 4-bit linear layer of bitsandbytes, which need not be installed."""
     return any(
         base.__name__ == "Linear4bit"
         and base.__module__.startswith("bitsandbytes")
@@ -304,7 +316,10 @@ def _freeze(
     accumulate: str,
     done: Conversion,
 ) -> None:
-    """Makes :class:`QuantizedLinear` of these layers, or says why not."""
+    """Turns linear layers into :class:`QuantizedLinear`, in place. Adds their names to ``done``,
+    and those of skipped ones with the reasons. ``fit``: the layers of ``model`` by name; ``row``:
+    format of their weights.
+    """
     modules = dict(model.named_modules())
     readers: dict[int, list[str]] = {}  # names of the modules that have a parameter
     for name, module in modules.items():

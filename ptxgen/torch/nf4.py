@@ -28,7 +28,7 @@ class NF4Linear(QuantizedLinear):
 
 
 def renamed(name: str) -> Any:
-    """Warns, and returns the object with the deprecated name ``name``."""
+    """Returns the object with the deprecated name ``name``, after a FutureWarning."""
     new = {"NF4Linear": 'QuantizedLinear(..., format="nf4")', "nf4_linear": "quantized_linear"}
     warnings.warn(
         f"{name} is {new[name]}; the next version of ptxgen.torch has no other name",

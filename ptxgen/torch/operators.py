@@ -1,10 +1,10 @@
 """``torch.ops.ptxgen``: operations as operators, for compilers, fake tensors and dispatch modes.
 
-An operator is made from its operation when it is first asked for. It has an implementation (any
-device; what no device serves is refused by name), one for fake tensors, which lowers the operation
-without steps, and gradients: another operator, of its name and ``_vjp``. The kernel is picked when
-an operator runs, from the shapes it then sees: a graph compiled for any number of rows is served at
-each by the kernel that is best there, with the same bits.
+An operator is created from its operation on first use. It has an implementation (for any device;
+unsupported devices are refused by name), one for fake tensors, which lowers the operation without
+steps, and gradients: another operator, of its name and ``_vjp``. A kernel is chosen when an
+operator runs, from the shapes of that call: a graph compiled for any number of rows runs the best
+kernel for each, with the same bits.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 TAGS = (torch.Tag.pt2_compliant_tag,)
 
 
-def shown(op: Op, given: Mapping[str, Any]) -> Any:
+def call_operator(op: Op, given: Mapping[str, Any]) -> Any:
     """Calls ``op`` as an operator of ``torch.ops.ptxgen``, with all arguments by name."""
     if isinstance(op, Pointwise):
-        return pointwise.shown(op, given)
+        return pointwise.call_operator(op, given)
     made = getattr(torch.ops.ptxgen, _registered(op.name))
     arrays, named = [], {}
     for p in op.parameters:
@@ -62,7 +62,7 @@ def shown(op: Op, given: Mapping[str, Any]) -> Any:
     return found[0] if len(found) == 1 else tuple(found)
 
 
-Recorder.show = staticmethod(shown)
+Recorder.call_operator = staticmethod(call_operator)
 
 
 def _registered(name: str) -> str:
@@ -75,19 +75,21 @@ def _registered(name: str) -> str:
 # calls this, and does not trace what it does.
 _registered._dynamo_marked_constant = True  # type: ignore[attr-defined]
 _ops: dict[str, Op] = {}
-"""Operations of :mod:`ptxgen.torch` that are not in the library's table."""
+"""Operations of :mod:`ptxgen.torch` by name; they replace the library's of the same names."""
 _known: set[str] = set()
 
 
 def added(op: Op) -> Op:
-    """Adds an operation for PyTorch; it takes precedence over the library's of the same name."""
+    """Sets ``op`` as the operation of its name in :mod:`ptxgen.torch`, in place of the library's
+    operation of that name; returns it.
+    """
     _ops[op.name] = op
     return op
 
 
 def operator(op: Op) -> Callable[..., Any]:
-    """Returns the operator of ``op``, or of the operation :func:`added` with its name; registers it
-    on first use.
+    """Returns the operator of ``op``, or of the operation :func:`added` with its name, in
+    ``torch.ops.ptxgen``; registers it on first use.
     """
     op = _ops.get(op.name, op)
     if op.name not in _known:
@@ -96,15 +98,17 @@ def operator(op: Op) -> Callable[..., Any]:
     return made
 
 
-def known(name: str) -> _Operator | None:
-    """Returns the operator of a name, or None if it has not been registered."""
+def registered(name: str) -> _Operator | None:
+    """Returns the operator named ``name``, or None if it has not been registered."""
     if name not in _known or (name not in OPERATIONS and name not in _ops):
         return None
     return _Operator(_ops[name] if name in _ops else OPERATIONS[name])
 
 
 def register(schema: str, compute: Callable[..., Any], fake: Callable[..., Any]) -> str:
-    """Defines an operator of ``torch.ops.ptxgen``; its implementation runs without autograd."""
+    """Defines an operator of ``torch.ops.ptxgen``, implemented by ``compute`` without autograd and
+    by ``fake`` for fake tensors; returns its name.
+    """
     name = schema.partition("(")[0]
 
     def implementation(*args: Any, **options: Any) -> Any:
@@ -127,7 +131,7 @@ def _in_pairs(p: Parameter) -> bool:
 
 
 class _Operator:
-    """PyTorch operator of an operation; takes arrays by place, options by name."""
+    """PyTorch operator of an operation: arrays are positional, options keyword arguments."""
 
     def __init__(self, op: Op) -> None:
         self.op, self.of = op, recorder(op)
@@ -164,7 +168,7 @@ class _Operator:
         return f"Tensor? {p.name}=None" if p.kind in (OPTIONAL, EITHER) else f"Tensor {p.name}"
 
     def args(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Returns all arguments of the operation, in order."""
+        """Returns all arguments of the operation, in order, from those of the operator."""
         given = {**dict(zip(self.arrays, arrays, strict=False)), **named}
         found = []
         for p in self.op.parameters:
@@ -177,19 +181,23 @@ class _Operator:
         return tuple(found)
 
     def compute(self, *arrays: Any, **named: Any) -> Any:
-        """Computes the results: the operator's implementation."""
+        """Computes a call without autograd; returns the result, or a list of several. ``arrays``:
+        tensors, or None for omitted ones; ``named``: options.
+        """
         found = self.of.plain(self.args(arrays, named))
         return _listed(found) if self.several else found
 
     def fake(self, *arrays: Any, **named: Any) -> Any:
-        """Returns fake tensors for the results."""
+        """Returns fake tensors with the shapes and dtypes of the results, for a call with fake
+        tensors.
+        """
         args = self.args(arrays, named)
         found = results_like(self.op, dict(zip(self.of.names, args, strict=True)))
         return found if self.several else found[0]
 
     # -- as steps -----------------------------------------------------------------------------
     def lower(self, b: ProgramBuilder, arrays: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Lowers the operator to steps; returns buffers."""
+        """Lowers a call of the operator to steps; returns the result buffers."""
         args = self.args(arrays, _plainly(named))
         pairs = zip(self.op.parameters, args, strict=True)
         given = {p.name: p.read(x) if p.kind == OPTION else x for p, x in pairs if p.kind != STREAM}
@@ -199,7 +207,7 @@ class _Operator:
     def lower_vjp(
         self, b: ProgramBuilder, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any
     ) -> tuple[Any, ...]:
-        """Lowers the gradients that ``needs`` selects to steps; returns buffers."""
+        """Lowers the gradients that ``needs`` selects to steps; returns their buffers."""
         like = [meta(x) for x in arrays]
         plan = self._plan(like, [meta(x) for x in results], needs, _plainly(named))
         saved, _ = plan.given(arrays, results)
@@ -209,7 +217,10 @@ class _Operator:
     def setup(
         self, ctx: Any, inputs: Sequence[Any], output: Any, keyword_only_inputs: Any = None
     ) -> None:
-        """Saves arguments and results for the backward pass."""
+        """Saves in autograd's ``ctx`` the arrays and options of a call (``inputs``,
+        ``keyword_only_inputs``) and those of its results (``output``) that gradients read. Raises
+        GradError for an operation without gradient.
+        """
         named = keyword_only_inputs or {}
         args, results = self.args(inputs, named), _listed(output)
         if self.op.vjp is None and any(r.dtype.is_floating_point for r in results):
@@ -234,7 +245,7 @@ class _Operator:
     def _results_read(
         self, args: Sequence[Any], tensors: Sequence[Any], results: Sequence[Any]
     ) -> Collection[int]:
-        """Returns indices, counted behind ``tensors``, of results that gradients read. Callers may
+        """Returns indices, counted after ``tensors``, of results that gradients read; callers may
         write to all others. Symbolic sizes are replaced by the compiler's hints.
         """
         every = range(len(tensors), len(tensors) + len(results))
@@ -259,7 +270,10 @@ class _Operator:
         return found.saved
 
     def backward(self, ctx: Any, *given: Any) -> tuple[Any, ...]:
-        """Returns the gradients of the arrays. Sizes may be symbolic."""
+        """Returns a gradient for each array of the call, None where none is needed. ``ctx``:
+        context filled by :meth:`setup`; ``given``: incoming gradients of the results. Sizes may be
+        symbolic.
+        """
         dys = given[0] if self.several else given
         all = ctx.saved_tensors  # once: a checkpoint computes them then
         saved = all[: ctx.count]
@@ -285,7 +299,9 @@ class _Operator:
     def _gradients(
         self, ctx: Any, saved: list[Any], results: list[Any], dys: Any, needs: list[bool]
     ) -> list[Any]:
-        """Calls the operators of gradients: one returns gradients, one adds to ``main_grad``."""
+        """Computes the needed gradients by operators: ``NAME_vjp`` returns those without a
+        ``main_grad``, ``NAME_vjp_`` adds the others to theirs.
+        """
         adds = [need and self._sum(i, ctx.updates) is not None for i, need in enumerate(needs)]
         own = [need and not add for need, add in zip(needs, adds, strict=True)]
         made: list[Any] = []
@@ -301,26 +317,36 @@ class _Operator:
         return [next(found) if need else None for need in own]
 
     def _sum(self, i: int, tensors: Sequence[Any]) -> Any:
-        """Returns the tensor that the gradient of array ``i`` is added to; None: it is returned."""
+        """Returns the one of ``tensors`` to which the gradient of array ``i`` is added (its
+        ``main_grad``); None if the gradient is a result of its own.
+        """
         at = self._sums.get(i)
         return None if at is None else tensors[at]
 
     def vjp(self, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any) -> list[Any]:
-        """Computes the gradients that ``needs`` selects."""
+        """Computes the gradients that ``needs`` selects; returns them in order, as new tensors.
+
+        ``arrays``, ``results``: operands and results of the forward pass; ``dys``: incoming
+        gradients of the results; ``needs``: a flag for each operand; ``named``: options.
+        """
         plan = self._plan(arrays, results, needs, named)
         saved, _ = plan.given(arrays, results)
         found: list[Any] = list(plan.copies(*saved, *dys))
         return found
 
     def fake_vjp(self, arrays: Any, results: Any, dys: Any, needs: Any, **named: Any) -> list[Any]:
-        """Returns fake tensors for the gradients."""
+        """Returns fake tensors for the gradients that ``needs`` selects, each of the shape and
+        dtype of its array; none for the others.
+        """
         pairs = zip(arrays, needs, strict=True)
         return [x.new_empty(x.shape) for x, need in pairs if need]
 
     def update(
         self, arrays: Any, results: Any, dys: Any, needs: Any, updates: Any, **named: Any
     ) -> None:
-        """Adds the gradients that ``needs`` selects to the tensors ``updates``."""
+        """Adds the gradients that ``needs`` selects to the tensors ``updates``, one for each, in
+        place. The other arguments are those of :meth:`vjp`.
+        """
         joined, own = list(arrays), iter(updates)
         for i, need in enumerate(needs):
             if need:
@@ -354,7 +380,7 @@ def _option(p: Parameter, name: str = "") -> str:
 
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
-"""Types of a compiler's symbolic numbers."""
+"""Types of a compiler's symbolic scalars."""
 
 
 def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
@@ -384,12 +410,14 @@ def results_like(op: Op, given: Mapping[str, Any]) -> list[Any]:
 
 
 def _hint(x: Any) -> Any:
-    """Returns a number, or the compiler's hint for a symbolic one."""
+    """Returns a scalar; of a symbolic one its hint, the value in the example that is traced."""
     return x.node.hint if isinstance(x, SYMBOLIC) else x
 
 
 def _hinted(x: Any) -> Any:
-    """Returns shape (with hints) and dtype of a tensor; other values as they are."""
+    """Returns shape and dtype of a tensor, with hints (:func:`_hint`) for symbolic sizes; any other
+    value as it is.
+    """
     if not isinstance(x, torch.Tensor):
         return x
     return _Like(tuple(map(_hint, x.shape)), x.dtype)

@@ -1,9 +1,9 @@
 """Outputs of a graph that share memory with its inputs or with one another.
 
-AOTAutograd makes such outputs anew outside of the graph. Their gradients are then added outside,
+AOTAutograd recreates such outputs outside of the graph. Their gradients are then added outside,
 ``(a + b) + c``, where autograd adds ``a + (b + c)`` in eager mode. :func:`separate` hides the
 sharing from AOTAutograd behind an operator, so that the traced graph adds in autograd's order.
-:func:`rejoin` puts the views in its place before the graph is scheduled.
+:func:`rejoin` replaces the operator by views before the graph is scheduled.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from ptxgen.torch.operators import LIBRARY, register
 from ptxgen.torch.trees import leaves
 
 ALIAS: Final = "ptxgen_output_view"
-"""Key in ``node.meta`` of view nodes that :func:`rejoin` made. PyTorch computes them, so that they
-are autograd's views of the very tensors that are returned."""
+"""Key in ``node.meta`` of the view nodes that :func:`rejoin` creates. PyTorch computes them, so
+that autograd sees views of the very tensors that are returned.
+"""
 SOURCES: Final = ("placeholder", "get_attr")
-"""Kinds of nodes whose tensors outlive a call."""
+"""Values of ``node.op`` for tensors that outlive a call: inputs and attributes."""
 SUMMANDS_MIN: Final = 3
-"""Fewest gradients whose sum depends on the order."""
+"""Least number of gradients whose sum depends on the order of additions."""
 
 
 @cache
@@ -42,10 +43,13 @@ def _separated() -> Any:
 
 
 def separate(module: fx.GraphModule) -> None:
-    """Passes outputs of a Dynamo graph through the operator where it decides the order of sums.
+    """Hides from AOTAutograd that outputs of a Dynamo graph share memory, where that would change
+    the order in which gradients are added: passes these outputs through ``ptxgen::output_view``.
 
-    Three gradients or more may meet in their memory: any reader may be several of ATen's operators.
-    Inputs that the graph writes are left alone, as PyTorch writes them outside.
+    An output is hidden if it shares memory with an input or another output, and if three or more
+    gradients may add up in that memory. Any reader counts as several gradients, as it may become
+    several ATen operators. Inputs that the graph writes are left alone: PyTorch writes them
+    outside.
     """
     nodes = list(module.graph.nodes)
     (output,) = (n for n in nodes if n.op == "output")
@@ -72,7 +76,7 @@ def separate(module: fx.GraphModule) -> None:
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Returns the strided tensors of a node's value."""
+    """Yields the strided tensors in the value of a node."""
     found = leaves(value, torch._subclasses.FakeTensor)
     return (x for x in found if x.layout == torch.strided)
 
@@ -82,15 +86,15 @@ def _storage(x: torch.Tensor) -> int:
 
 
 def has_gradient(node: fx.Node) -> bool:
-    """Returns whether gradients may go through a node. ``setitem`` has no value."""
+    """Whether gradients may flow through a node; True for nodes without a value (``setitem``)."""
     value = node.meta.get("example_value")
     return value is None or any(x.requires_grad for x in _tensors(value))
 
 
 def rejoin(module: fx.GraphModule) -> None:
-    """Replaces the operator in a graph of ATen by the views that its argument is made by.
+    """Replaces ``ptxgen::output_view`` in a graph of ATen by the views that compute its argument.
 
-    They are made again at the end of the graph, each of its own.
+    These views are computed again at the end of the graph, for each output separately.
     """
     found = [n for n in module.graph.nodes if n.target is _separated()]
     for node in found:
@@ -107,7 +111,9 @@ def rejoin(module: fx.GraphModule) -> None:
 
 
 def _again(graph: fx.Graph, node: fx.Node) -> fx.Node:
-    """Returns a copy of a chain of views; a node that is no view is returned itself."""
+    """Copies the chain of view nodes that ends with ``node``; returns the last, or ``node`` if it
+    is no view.
+    """
     op, base = node.target, node.args[0] if node.args else None
     of = base.target if op is operator.getitem and isinstance(base, fx.Node) else op
     if not isinstance(of, torch._ops.OpOverload) or not of.is_view:

@@ -1,8 +1,9 @@
 """``torch.ops.ptxgen.pointwise``: the one operator of all pointwise functions.
 
-It names the function by its key (:attr:`ptxgen.ops.pointwise.Pointwise.key`), so that a function
-needs no registration, and has an implementation (any device), one for fake tensors, and gradients:
-one kernel for those of all arguments. What an argument was broadcast along is summed.
+A call names the function by its key (:attr:`ptxgen.ops.pointwise.Pointwise.key`), so that a
+function needs no registration. The operator has an implementation (any device), one for fake
+tensors, and gradients, which one kernel computes for all arguments. Gradients of broadcast
+arguments are summed.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from ptxgen.torch.record import NAMES, TorchBuilder, recorder
 _LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 
 
-def shown(op: Pointwise, given: Mapping[str, Any]) -> Any:
-    """Calls a pointwise function as ``torch.ops.ptxgen.pointwise``."""
+def call_operator(op: Pointwise, given: Mapping[str, Any]) -> Any:
+    """Calls a pointwise function as the operator ``torch.ops.ptxgen.pointwise``; returns its
+    result, or a tuple of several. ``given``: all arguments by name, ``out_dtype`` included.
+    """
     values = [given[n] for n in op.arguments]
     tensors = [isinstance(v, torch.Tensor) for v in values]
     which = "".join("a" if t else "n" for t in tensors)
@@ -50,13 +53,20 @@ def _arguments(which: str, arrays: Sequence[Any], numbers: Sequence[Any]) -> tup
 def lower(
     b: Any, key: str, which: str, arrays: Sequence[Any], numbers: Sequence[Any], dtypes: Any
 ) -> tuple[Any, ...]:
-    """Lowers a call of the operator to steps; returns buffers."""
+    """Lowers a call of ``torch.ops.ptxgen.pointwise`` to steps; returns the result buffers.
+
+    ``key``: identifies the pointwise function; ``which``: for each of its arguments "a", the next
+    of ``arrays``, or "n", the next of ``numbers``; ``dtypes``: names of the results' dtypes, or
+    None.
+    """
     found = b.call(named(key), *_arguments(which, arrays, numbers), out_dtype=_wanted(dtypes))
     return found if isinstance(found, tuple) else (found,)
 
 
 def _wanted(dtypes: Sequence[str] | None) -> Any:
-    """The dtypes of results, as functions are asked for them."""
+    """Converts ``dtypes`` of the operator, one name for each result ("" for the default) or None,
+    to ``out_dtype`` of a pointwise function: a name, a tuple of names and None, or None.
+    """
     if dtypes is None:
         return None
     return dtypes[0] if len(dtypes) == 1 else tuple(d or None for d in dtypes)
@@ -88,7 +98,7 @@ def _fake(
 
 
 def _full(wanted: Any) -> Any:
-    """Dtypes by their full names."""
+    """Returns dtypes with their full names, such as "float32" for "f32"."""
     if isinstance(wanted, tuple):
         return tuple(map(_full, wanted))
     return FULL.get(wanted, wanted)
@@ -103,7 +113,10 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Any]) -> None:
 
 
 def _backward(ctx: Any, dys: list[Any]) -> tuple[Any, ...]:
-    """Computes gradients by the function's own gradient, itself an operator for compilers."""
+    """Returns the gradients of the arrays of a ``ptxgen::pointwise`` call, computed by the gradient
+    of its pointwise function; under a compiler that is an operator as well. ``ctx``: saved by
+    :func:`_setup`; ``dys``: incoming gradients of the results.
+    """
     op, arrays, needs = ctx.function, ctx.saved_tensors, ctx.needs_input_grad[2]
     values = _arguments(ctx.which, arrays, ctx.numbers)
     wanted = _arguments(ctx.which, needs, [False] * len(ctx.numbers))

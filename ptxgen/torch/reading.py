@@ -1,18 +1,19 @@
-"""Graphs of models of `transformers`, which differ from the model in eager mode.
+"""Rewrites graphs of `transformers` models to compute as these models do in eager mode.
 
-Traced by a compiler, such a model builds a mask of positions where it is causal in eager mode. It
-repeats keys and values for query heads that share them, and multiplies experts' weights by an
-operator of its own. :func:`as_run` undoes that in a graph before autograd is traced:
+While a compiler traces it, such a model builds a mask tensor where it is simply causal in eager
+mode. It repeats keys and values for the query heads that share them, and calls an operator of its
+own for the experts' products. :func:`as_in_eager` undoes that in a graph, before autograd is
+traced:
 
 - a mask that depends on sizes alone is evaluated once. If it is causal, a window, or both, it
-  becomes options of attention (:class:`Seen`), which then skips masked blocks;
-- keys that :data:`REPEATS` repeats are read once for all heads, and their gradients are summed as
-  those of shared heads;
+  becomes options of attention (:class:`MaskPattern`), which then skips masked blocks of keys;
+- keys that :data:`REPEATS` repeats are read once for all heads that share them, and their gradients
+  are summed as those of shared heads;
 - the operator becomes ``grouped_linear``.
 
-A block reads no graph, so :class:`Sharing` tells `transformers` not to repeat keys while one is
-open. A mask changes no bit beside what it says. Results and gradients of a compiled model so are
-those of the block.
+A ``batch_invariant()`` block sees no graph; while one is open, :class:`Sharing` stops
+`transformers` from repeating keys. Options instead of a mask change no bits. So results and
+gradients of a compiled model are those of the block.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from ptxgen.torch.record import NAMES
 MODULE: Final = "transformers.integrations.sdpa_attention"
 """The module of `transformers` that calls ``scaled_dot_product_attention``."""
 REPEATS: Final = "/transformers/integrations/sdpa_attention.py", "in repeat_kv"
-"""Parts of the trace of a node that repeats keys there."""
+"""Texts in the stack trace of a node that repeats keys: the file, and the function."""
 
 _BINARY: Final = (
     *("add", "sub", "mul", "floordiv", "mod", "le", "lt", "ge", "gt", "eq", "ne"),
@@ -51,7 +52,7 @@ EXACT: Final = frozenset(
         *(torch.logical_and, torch.logical_or, torch.logical_not, torch.logical_xor),
     }
 )
-"""Functions that build masks; on exact numbers they have one result."""
+"""Functions that may build a mask: their results on integers and booleans are exact."""
 METHODS: Final = frozenset(
     {
         *("unsqueeze", "squeeze", "expand", "view", "reshape", "transpose", "contiguous", "clone"),
@@ -60,20 +61,22 @@ METHODS: Final = frozenset(
         *(f"__{name.strip('_')}__" for name in _BINARY),  # PyTorch 2.11 reads a == b so
     }
 )
-"""Methods of tensors that build masks."""
+"""Tensor methods that may build a mask."""
 
 
-class Seen(NamedTuple):
-    """The keys that queries see, the last query standing at the last key."""
+class MaskPattern(NamedTuple):
+    """Keys that each query attends to, where the last query is aligned with the last key."""
 
     causal: bool
-    """Whether none is seen behind a query's own place."""
+    """Whether a query attends to no key after its own position."""
     window: int | None
-    """None is seen so many places away or more; None: any."""
+    """Bound of the distance: a query attends only to keys nearer than this; None for no bound."""
 
 
-def seen(mask: torch.Tensor) -> Seen | None:
-    """Describes a mask of bools ``[..., S, L]``; None where it is neither causal nor a window."""
+def mask_pattern(mask: torch.Tensor) -> MaskPattern | None:
+    """Describes a boolean mask ``[..., S, L]`` by a causal flag and a window; None if no such pair
+    does.
+    """
     if mask.dtype is not torch.bool or mask.ndim < 2 or 0 in mask.shape:
         return None
     rows = mask.reshape(-1, *mask.shape[-2:]) if mask.ndim > 2 else mask[None]
@@ -98,29 +101,29 @@ def seen(mask: torch.Tensor) -> Seen | None:
     ):
         return None
     far = int(places[-1]) if causal else max(int(places[-1]), keys - 1 - int(places[0]))
-    return Seen(causal, None if window > far else window)
+    return MaskPattern(causal, None if window > far else window)
 
 
-def as_run(
+def as_in_eager(
     module: fx.GraphModule,
     attention: Callable[..., Any],
     tier: str,
     served: Callable[[torch.device], bool],
 ) -> None:
-    """Changes a graph to what the model does when it is run in a block of ``tier``.
+    """Rewrites a graph to compute as the model does in a ``batch_invariant()`` block of ``tier``.
 
-    ``attention``: the function that its calls of ``scaled_dot_product_attention`` have become; it
-    takes ``seen`` besides. ``served``: whether a block serves tensors of a device.
+    ``attention``: the function that has replaced ``scaled_dot_product_attention`` in the graph, and
+    takes ``pattern`` as well. ``served``: whether ptxgen computes on a device.
     """
-    masks: dict[fx.Node, Seen | None] = {}
+    masks: dict[fx.Node, MaskPattern | None] = {}
     for node in list(module.graph.nodes):
         if node.op != "call_function":
             continue
         if node.target is attention:
             _share(module.graph, node)
-            _see(node, masks)
+            _set_pattern(node, masks)
         elif node.target in _own_attention():
-            _see_own(node, masks)
+            _set_own_pattern(node, masks)
         elif (operands := _grouped(node, tier, served)) is not None:
             node.target, node.args, node.kwargs = grouped_linear, operands, {"layout": "kn"}
 
@@ -128,8 +131,8 @@ def as_run(
 def _grouped(
     node: fx.Node, tier: str, served: Callable[[torch.device], bool]
 ) -> tuple[fx.Node, ...] | None:
-    """The operands of the product of groups that `transformers` has for compilers: rows, weights
-    and ends. None for other nodes, and where a block has no kernels for it.
+    """Returns rows, weights and group ends of a node that is the grouped product of `transformers`;
+    None for other nodes, and where ptxgen has no kernels for it.
     """
     packet = getattr(node.target, "overloadpacket", node.target)
     if getattr(packet, "_qualified_op_name", "") != "transformers::grouped_mm_fallback":
@@ -147,17 +150,22 @@ def _grouped(
 
 
 # -- masks --------------------------------------------------------------------------------------
-def _see(attention: fx.Node, known: dict[fx.Node, Seen | None]) -> None:
-    """Tells attention what its mask says. ``known``: what masks say that others had."""
+def _set_pattern(attention: fx.Node, known: dict[fx.Node, MaskPattern | None]) -> None:
+    """Sets the option ``pattern`` in a call of attention to the :class:`MaskPattern` of its mask,
+    if the mask has one.
+
+    ``attention``: the node of the call. ``known``: patterns of masks found so far, by mask.
+    """
     place = attention.args[3] if len(attention.args) > 3 else None
-    if (found := _said(attention.kwargs.get("attn_mask", place), known)) is not None:
-        attention.kwargs = {**attention.kwargs, "seen": tuple(found)}
+    if (found := _pattern_of(attention.kwargs.get("attn_mask", place), known)) is not None:
+        attention.kwargs = {**attention.kwargs, "pattern": tuple(found)}
 
 
-def _see_own(attention: fx.Node, known: dict[fx.Node, Seen | None]) -> None:
-    """Tells :func:`ptxgen.torch.attention` what its mask says, in the mask's place.
+def _set_own_pattern(attention: fx.Node, known: dict[fx.Node, MaskPattern | None]) -> None:
+    """Replaces the mask in a call of :func:`ptxgen.torch.attention` by ``causal`` and ``window``,
+    if they describe it and no other argument restricts the keys.
 
-    Only where nothing else says which keys are seen.
+    ``attention``: the node of the call. ``known``: patterns of masks found so far, by mask.
     """
     schema = torch.ops.ptxgen.attention.default._schema.arguments
     names = [each.name for each in schema if not each.kwarg_only]
@@ -165,14 +173,17 @@ def _see_own(attention: fx.Node, known: dict[fx.Node, Seen | None]) -> None:
     places = ("lengths", "starts", "query_lengths", "cu_seqlens", "cu_seqlens_k", "block_table")
     if any(given.get(name) for name in ("causal", "window", *places)):
         return
-    if (found := _said(given.get("mask"), known)) is not None:
+    if (found := _pattern_of(given.get("mask"), known)) is not None:
         given |= {"mask": None, "causal": found.causal, "window": found.window}
         attention.args = tuple(given.pop(name) for name in names if name in given)
         attention.kwargs = given
 
 
-def _said(mask: Any, known: dict[fx.Node, Seen | None]) -> Seen | None:
-    """Returns what a mask says that sizes alone decide; None for others, and for none."""
+def _pattern_of(mask: Any, known: dict[fx.Node, MaskPattern | None]) -> MaskPattern | None:
+    """Returns the pattern of a mask node whose values depend on sizes alone. Returns None for other
+    masks, for masks without a pattern, and without a mask. ``known``: patterns found so far, by
+    mask; the new one is added.
+    """
     if not isinstance(mask, fx.Node):
         return None
     if mask not in known:
@@ -182,13 +193,13 @@ def _said(mask: Any, known: dict[fx.Node, Seen | None]) -> Seen | None:
 
 @cache
 def _own_attention() -> tuple[Any, ...]:
-    """Returns the operator that :func:`ptxgen.torch.attention` is in graphs of Dynamo."""
+    """Returns the node targets by which graphs of Dynamo call :func:`ptxgen.torch.attention`."""
     packet = torch.ops.ptxgen.attention
     return packet, packet.default
 
 
-def _evaluated(mask: fx.Node) -> Seen | None:
-    """Evaluates and describes a mask that no argument of the graph goes into; else None."""
+def _evaluated(mask: fx.Node) -> MaskPattern | None:
+    """Evaluates a mask that depends on no input of the graph, and returns its pattern, or None."""
     order = _made_of(mask)
     if order is None:
         return None
@@ -200,12 +211,13 @@ def _evaluated(mask: fx.Node) -> Seen | None:
                 values[node] = getattr(args[0], node.target)(*args[1:], **how)
             else:
                 values[node] = node.target(*args, **how)
-        return seen(values[mask])
+        return mask_pattern(values[mask])
 
 
 def _made_of(mask: fx.Node) -> list[fx.Node] | None:
-    """The nodes that make a value, in order; None where one of them is not exact or not known, or
-    was written later: through itself or a view, which the versions of traced tensors count.
+    """Returns the nodes that a mask is computed from, in graph order, the mask last. Returns None
+    if one is no function of :data:`EXACT` or method of :data:`METHODS`, or its tensor is mutated
+    later (traced tensors count versions, also for writes through views).
     """
     found: dict[fx.Node, None] = {}
     waiting = [mask]
@@ -226,11 +238,14 @@ def _made_of(mask: fx.Node) -> list[fx.Node] | None:
 
 # -- shared heads -------------------------------------------------------------------------------
 def _share(graph: fx.Graph, attention: fx.Node) -> None:
-    """Gives attention the keys and values that were repeated for it."""
+    """Replaces keys and values that `transformers` repeated for several query heads by the original
+    ones, and sets ``enable_gqa``. ``attention``: node of the call, which stays as it is if its keys
+    and values are not repeated.
+    """
     if len(attention.args) < 3 or len(attention.args) > 7:
         return
     query, *repeated = attention.args[:3]
-    shared = [_unrepeated(x) for x in repeated if isinstance(x, fx.Node)]
+    shared = [_repeat_source(x) for x in repeated if isinstance(x, fx.Node)]
     if len(shared) < 2 or None in shared:
         return
     with graph.inserting_before(attention):
@@ -239,8 +254,10 @@ def _share(graph: fx.Graph, attention: fx.Node) -> None:
     attention.kwargs = {**attention.kwargs, "enable_gqa": True}
 
 
-def _unrepeated(node: fx.Node) -> tuple[fx.Node, list[Any]] | None:
-    """Keys before they were repeated, and the slices of tokens that were taken of the copies."""
+def _repeat_source(node: fx.Node) -> tuple[fx.Node, list[Any]] | None:
+    """Returns the keys before they were repeated, and the slices taken of the copies; None for
+    other nodes.
+    """
     slices: list[Any] = []
     while node.op == "call_function" and node.target is operator.getitem:
         source, index = node.args
@@ -266,13 +283,14 @@ def _cut(graph: fx.Graph, node: fx.Node, slices: list[Any]) -> fx.Node:
 
 
 def _repeats(node: fx.Node) -> bool:
-    """Whether `transformers` made a node to repeat keys for attention."""
+    """Whether a node was created by `transformers` to repeat keys for attention."""
     frames = [x for x in (node.meta.get("stack_trace") or "").splitlines() if ", in " in x]
     return bool(frames) and all(part in frames[-1].replace("\\", "/") for part in REPEATS)
 
 
 class Sharing(importlib.abc.MetaPathFinder):
-    """Stops `transformers` from repeating keys for attention while it is open, on served devices.
+    """Patch that stops `transformers` from repeating keys on device types ``kinds`` while it is
+    open.
 
     `transformers` may be imported before or meanwhile.
     """
@@ -282,7 +300,9 @@ class Sharing(importlib.abc.MetaPathFinder):
         self._undo: list[Callable[[], None]] = []
 
     def open(self) -> None:
-        """Patches `transformers`, now or when it is imported."""
+        """Patches `transformers` so that it does not repeat keys; if it is not imported yet, when
+        it is.
+        """
         if MODULE in sys.modules:
             self._patch(sys.modules[MODULE])
         else:

@@ -1,4 +1,4 @@
-"""Dispatch of operations in PyTorch, and their gradients.
+"""Calls of operations on PyTorch tensors, and their gradients.
 
 In plain eager mode, a call goes straight to the library (:class:`ptxgen.program.invoke.Frame`), or
 through an ``autograd.Function`` if a gradient is needed. Under tools that intercept operators
@@ -44,9 +44,9 @@ from ptxgen.program.prepared import Hooks, exact
 PLAIN = {torch.Tensor, torch.nn.Parameter}
 """Tensor types that override no behaviour, as subclasses of them may do."""
 NO_TENSORS = {type(None), bool, int, float}
-"""Common types of arguments in the place of a tensor."""
+"""Common types of arguments that are passed instead of a tensor."""
 NAMES = {getattr(torch, name): name for name in BYTES if hasattr(torch, name)}
-"""Names of PyTorch's dtypes."""
+"""Names of dtypes, such as "float32", by PyTorch dtype."""
 
 _is_compiling = torch.compiler.is_compiling
 _dispatch_modes = torch._C._len_torch_dispatch_stack
@@ -55,16 +55,18 @@ _tracing = torch._C._is_tracing
 
 
 # -- which way --------------------------------------------------------------------------------
-def shown_to() -> bool:
+def is_intercepted() -> bool:
     """Whether a compiler, a tracer, a dispatch mode or ``torch.func`` intercepts operators."""
     return bool(_is_compiling() or _dispatch_modes() or _transforms() or _tracing())
 
 
 def gradient_wanted(*operands: Any) -> bool | None:
-    """Whether autograd must record a call; None if it has to be shown as an operator."""
+    """Whether autograd must record a call. None if a tool intercepts it: it has to be called as an
+    operator of ``torch.ops.ptxgen``.
+    """
     if forward_ad._current_level >= 0:
         _refuse_tangents(*operands)
-    if shown_to():
+    if is_intercepted():
         return None
     wanted = False
     for operand in operands:
@@ -87,18 +89,23 @@ def _refuse_tangents(*operands: Any) -> None:
 
 
 def recorded(op: Op, given: Mapping[str, Any]) -> Any:
-    """Calls ``op`` with all arguments by name: as an operator, recorded by autograd, or plainly."""
+    """Calls ``op`` with arguments by name: as an operator if a tool intercepts it, recorded by
+    autograd if a gradient is needed, else directly.
+    """
     found = recorder(op)
     args = tuple([given[n] for n in found.names])
     tensors = found.tensors(args)
     wanted = gradient_wanted(*tensors)
     if wanted is None:
-        return found.shown(given)
+        return found.as_operator(given)
     return found.record(args, tensors) if wanted else found.plain(args)
 
 
 def function(op: Op, autograd: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Returns ``op`` for PyTorch, with gradients. ``autograd``: replaces :func:`recorded`."""
+    """Returns ``op`` as a function of tensors, with gradients. ``autograd``: function of ``op`` and
+    the arguments by name for calls that need gradients or that a tool intercepts; by default
+    :func:`recorded`.
+    """
     if _is_compiling():  # a compiler cannot follow how code is made
         return partial(_traced, op, autograd or recorder(op).autograd)
     found = recorder(op)
@@ -112,19 +119,23 @@ def _traced(op: Op, autograd: Callable[..., Any], *args: Any, **named: Any) -> A
 
 
 def recorder(op: Op) -> Recorder:
-    """Returns the cached :class:`Recorder` of ``op``."""
+    """Returns the :class:`Recorder` of ``op``, the functions by which PyTorch calls it; created
+    once.
+    """
     found = _recorders.get(op)
     if found is None:
         found = _recorders[op] = Recorder(op)
     return found
 
 
-def _shown(op: Op, aside: Iterable[str], given: Mapping[str, Any]) -> Any:
-    """Calls ``op`` as an operator; raises OptionError for ``aside``: ``out=``, streams."""
+def _call_operator(op: Op, aside: Iterable[str], given: Mapping[str, Any]) -> Any:
+    """Calls ``op`` as an operator of ``torch.ops.ptxgen``; raises OptionError for arguments
+    ``aside`` (``out=``, streams).
+    """
     for name in aside:
         if given[name] is not None and not isinstance(given[name], bool):
             raise OptionError(f"{op.name}: {name}= cannot be traced; leave it away")
-    return Recorder.show(op, given)
+    return Recorder.call_operator(op, given)
 
 
 _recorders: dict[Op, Recorder] = {}
@@ -135,10 +146,15 @@ BEFORE = (
 
 
 class Recorder:
-    """PyTorch functions of one operation: plain, recorded by autograd, and traced."""
+    """Functions by which PyTorch calls one operation: :meth:`plain` without autograd,
+    :meth:`record` recorded by autograd, ``as_operator`` as an operator of ``torch.ops.ptxgen``.
+    Caches the plans of its gradients.
+    """
 
-    show: ClassVar[Callable[[Op, Mapping[str, Any]], Any]]
-    """Function that calls the operator; :mod:`ptxgen.torch.operators` sets it."""
+    call_operator: ClassVar[Callable[[Op, Mapping[str, Any]], Any]]
+    """Function that calls an operator of ``torch.ops.ptxgen``; :mod:`ptxgen.torch.operators` sets
+    it.
+    """
 
     def __init__(self, op: Op) -> None:
         self.op, self.of = op, op.keeping or op
@@ -153,7 +169,7 @@ class Recorder:
         if all(p.kind != OPERAND for p in op.parameters):  # else numbers, which codes do not know
             self._by_code = {}
         self.autograd: Callable[..., Any] = recorded
-        self.shown = partial(_shown, op, self._aside)
+        self.as_operator = partial(_call_operator, op, self._aside)
 
     @cached_property
     def function(self) -> Callable[..., Any]:
@@ -165,7 +181,7 @@ class Recorder:
             "$transforms": _transforms,
             "$tracing": _tracing,
             "$forward_ad": forward_ad,
-            "$shown": self._watching(),
+            "$shown": self._intercepted_call(),
         }
         before = [line.format(arguments) for line in BEFORE]
         alone = self.recorded if self.autograd is recorded else None
@@ -179,12 +195,16 @@ class Recorder:
 
     @cached_property
     def compute(self) -> Callable[..., Any]:
-        """Function of all arguments in order, without autograd; also returns saved results."""
+        """Function of all arguments in order that computes without autograd; also returns saved
+        results.
+        """
         return self._computing(Hooks(autograd=False))
 
     @cached_property
-    def told(self) -> Callable[..., Any]:
-        """Function like :attr:`compute` that returns its generated code (or None), then results."""
+    def compute_with_code(self) -> Callable[..., Any]:
+        """Function like :attr:`compute` that returns a pair: generated code that ran the call, or
+        None, and results.
+        """
         return self._computing(Hooks(autograd=False, told=True))
 
     def _computing(self, hooks: Hooks) -> Callable[..., Any]:
@@ -192,9 +212,9 @@ class Recorder:
         return frame.function
 
     # torch 2.11 cannot follow what reads an operation from an attribute: it has a ``__get__``.
-    def _watching(self) -> Callable[..., Any]:
-        """Returns a function of positional arguments that calls ``autograd``: for calls under
-        ``torch.compile``, a dispatch mode, functorch or tracing, or with subclasses of tensors.
+    def _intercepted_call(self) -> Callable[..., Any]:
+        """Returns a function of all arguments in order for calls under ``torch.compile``, a
+        dispatch mode, functorch or tracing, or with tensor subclasses.
         """
         autograd, op, names = self.autograd, self.op, self.names
         return lambda *args: autograd(op, dict(zip(names, args, strict=True)))
@@ -202,17 +222,17 @@ class Recorder:
     def plain(self, args: tuple[Any, ...]) -> Any:
         """Returns the results of a call that autograd does not record."""
         with torch.no_grad():
-            return self._own(self.compute(*args))
+            return self._public_results(self.compute(*args))
 
-    def _own(self, found: Any) -> Any:
-        """Returns the public results, without those that are saved for gradients."""
+    def _public_results(self, found: Any) -> Any:
+        """Returns the results of the operation, without those that are saved for gradients only."""
         if self.of is self.op:
             return found
         own = found[: len(self.op.results)]
         return own[0] if len(own) == 1 else own
 
     def tensors(self, args: Sequence[Any]) -> list[Any]:
-        """Returns the operands that are read, in order: tensors, or numbers and None instead."""
+        """Returns a call's operands, in order: tensors, or the numbers and None passed instead."""
         if not self.lists:
             return [args[i] for i in self._read]
         found: list[Any] = []
@@ -226,7 +246,7 @@ class Recorder:
         tensors = self.tensors(args)
         if all([type(t) in PLAIN or type(t) in NO_TENSORS for t in tensors]):
             return _apply(self, args, *tensors)
-        return self._watching()(*args)
+        return self._intercepted_call()(*args)
 
     def record(self, args: tuple[Any, ...], tensors: Sequence[Any]) -> Any:
         """Returns the results of a call that autograd records."""
@@ -241,7 +261,11 @@ class Recorder:
         results: Sequence[Any],
         code: Any = None,
     ) -> _Plan:
-        """Returns the plan for a call's gradients. ``code``: generated code that ran the call."""
+        """Returns the plan for the gradients of a call, from a cache if there was a call of the
+        same shapes, dtypes and options. ``needs``: for each of ``tensors``, the operands, whether
+        its gradient is needed; ``code``: generated code that ran the call, a faster key of the
+        cache.
+        """
         if code is None or self._by_code is None:
             return self._plan(args, needs, tensors, results)
         key = code, tuple(needs)
@@ -267,7 +291,7 @@ class Recorder:
         return found
 
     def named(self, args: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-        """Yields names and values of all operands that are read; ``name[i]`` within sequences."""
+        """Yields name and value of each operand; elements of a sequence are named ``name[i]``."""
         for i in self._read:
             name, each = self.names[i], args[i]
             if isinstance(each, tuple | list):
@@ -287,9 +311,9 @@ def no_gradient(op: Op) -> GradError:
 class _Plan:
     """Plan for the gradients of an operation, for given shapes of arguments and results.
 
-    ``saved``: indices, into arguments and then results, of tensors that gradients read.
-    ``updates``: indices of arguments that gradients are added to. ``exact``: indices of results
-    whose gradients are not read.
+    ``saved``: indices, into arguments followed by results, of tensors that gradients read.
+    ``updates``: indices of arguments to which gradients are added. ``exact``: indices of results
+    without an incoming gradient: those of integers, and those whose incoming gradient is not read.
     """
 
     def __init__(
@@ -327,23 +351,31 @@ class _Plan:
         self._picked = None if len(at) == count else [at.get(t, -1) for t in range(count)]
 
     def by_result(self, dys: tuple[Any, ...]) -> Sequence[Any]:
-        """Returns the incoming gradients of all results (:func:`by_result`)."""
+        """Returns an incoming gradient, or None, for each result, also for those that are only
+        saved for the gradients. ``dys``: incoming gradients of the public results.
+        """
         return (*dys, *self._kept) if self._floats else by_result(self.results, dys)
 
     def by_tensor(self, found: tuple[Any, ...]) -> Iterable[Any]:
-        """Returns the gradients of all tensors; None where none is needed."""
+        """Returns a gradient for each operand, in order; None where none is needed. ``found``: the
+        gradients of the operands that need one.
+        """
         if self._picked is None:
             return found
         all = *found, None
         return [all[i] for i in self._picked]
 
     def given(self, tensors: Sequence[Any], results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Returns the tensors to save, and the tensors that gradients are added to."""
+        """Returns two lists: tensors to save for the backward pass, and tensors to which gradients
+        are added.
+        """
         both = (*tensors, *results)
         return [both[i] for i in self.saved], [tensors[i] for i in self.updates]
 
     def _used(self) -> list[int]:
-        """Returns indices of arguments and results that the gradients read, or are views of."""
+        """Returns indices, into arguments followed by results, of tensors that the gradients read
+        or are views of.
+        """
         builder = ProgramBuilder(OPERATIONS, f"{self.recorder.op.name}_vjp", aliases=True)
         buffers: list[Any] = []
         for i, like in enumerate(self._like):
@@ -363,7 +395,9 @@ class _Plan:
         return [i for i, b in enumerate(buffers) if isinstance(b, Buffer) and b.memory in read]
 
     def _gradients(self, b: Builder, all: Sequence[Any], dys: Sequence[Any]) -> tuple[Any, ...]:
-        """Returns the needed gradients, in order; None where the operation has none."""
+        """Computes the needed gradients, in order; None for undefined ones. ``all``: arguments,
+        then results.
+        """
         arguments = dict(zip(self._names, all, strict=False))
         for name, count in self._lists.items():
             arguments[name] = tuple(arguments.pop(f"{name}[{i}]") for i in range(count))
@@ -375,14 +409,19 @@ class _Plan:
         return tuple(found.get(self._names[i]) for i in self.wanted)
 
     def _placed(self, saved: Sequence[Any], updates: Sequence[Any], stub: Any) -> list[Any]:
-        """Returns all arguments and results; stubs with shape and dtype for those not saved."""
+        """Returns all arguments and results; in place of tensors that were not saved,
+        ``stub(like)``.
+        """
         found = [stub(x) if isinstance(x, _Like) else x for x in self._like]
         for i, x in zip((*self.saved, *self.updates), (*saved, *updates), strict=True):
             found[i] = x
         return found
 
     def program(self, aliases: bool) -> Callable[..., Any]:
-        """Returns the backward pass as a function of saved tensors, updated tensors and ``dys``."""
+        """Returns the backward pass as a function of saved tensors, tensors to which gradients are
+        added (``main_grad``) and incoming gradients, in this order. It returns the needed
+        gradients. ``aliases``: whether these may be views of its arguments.
+        """
         saved = [f"s{i}" for i in range(len(self.saved))]
         updates = [f"u{i}" for i in range(len(self.updates))]
         dys = [f"d{i}" for i in range(len(self._like) - self._count)]
@@ -403,17 +442,20 @@ class _Plan:
     def lowered(
         self, b: Builder, saved: Sequence[Any], dys: Sequence[Any], updates: Sequence[Any] = ()
     ) -> tuple[Any, ...]:
-        """Lowers the backward pass to steps; returns the gradients' buffers."""
+        """Lowers the backward pass to steps; returns the buffers of the needed gradients.
+        ``saved``, ``updates``: buffers for the two lists that :meth:`given` returns; ``dys``:
+        incoming gradients of all results.
+        """
         return self._gradients(b, self._placed(saved, updates, lambda x: x.buffer), dys)
 
     @cached_property
     def views(self) -> Callable[..., Any]:
-        """Backward pass of :meth:`program` that may return views of its arguments."""
+        """Backward pass (:meth:`program`) that may return views of its arguments."""
         return self.program(True)
 
     @cached_property
     def copies(self) -> Callable[..., Any]:
-        """Backward pass of :meth:`program` whose results are new tensors."""
+        """Backward pass (:meth:`program`) that returns new tensors, no views of its arguments."""
         return self.program(False)
 
     def differentiable(
@@ -454,11 +496,13 @@ class _Stub:
 
 
 class Recorded(torch.autograd.Function):
-    """Autograd function of an operation, for plain eager mode."""
+    """Autograd function of an operation in plain eager mode. ``forward`` computes the results and
+    saves the tensors that gradients read; ``backward`` runs the program of the gradients.
+    """
 
     @staticmethod
     def forward(ctx: Any, of: Recorder, args: tuple[Any, ...], *tensors: Any) -> Any:
-        code, found = of.told(*args)
+        code, found = of.compute_with_code(*args)
         results = found if isinstance(found, tuple) else (found,)
         plan = ctx.plan = of.plan(args, ctx.needs_input_grad[2:], tensors, results, code)
         saved, updates = plan.given(tensors, results)
@@ -467,7 +511,7 @@ class Recorded(torch.autograd.Function):
         ctx.save_for_backward(*saved)
         if plan.exact:
             ctx.mark_non_differentiable(*[results[i] for i in plan.exact])
-        return of._own(found)
+        return of._public_results(found)
 
     @staticmethod
     def backward(ctx: Any, *dys: Any) -> tuple[Any, ...]:
@@ -484,11 +528,13 @@ class Recorded(torch.autograd.Function):
 
 
 _apply = super(torch.autograd.Function, Recorded).apply
-"""``Recorded.apply`` without its support of ``torch.func``, which never calls this."""
+"""``Recorded.apply`` without the overhead of supporting ``torch.func``, not needed here."""
 
 
 def by_result(results: Sequence[Any], dys: Sequence[Any]) -> list[Any]:
-    """Returns the gradients of all results, saved ones too; None for integers and for no ``dy``."""
+    """Returns an incoming gradient for each of ``results``: None for integers, and for those after
+    the last of ``dys``, which are saved only.
+    """
     found: list[Any] = [None] * len(results)
     for i, dy in enumerate(dys):
         found[i] = dy if results[i].dtype.is_floating_point else None
@@ -497,7 +543,7 @@ def by_result(results: Sequence[Any], dys: Sequence[Any]) -> list[Any]:
 
 # -- programs of tensors ----------------------------------------------------------------------
 class TorchBuilder(Builder):
-    """Builder that computes with tensors, so that autograd records each operation."""
+    """Builder that computes with tensors at once, so that autograd records each operation."""
 
     def call(self, op: Any, *args: Any, **options: Any) -> Any:
         if options.get("out") is not None:

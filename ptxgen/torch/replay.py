@@ -1,10 +1,10 @@
 """Replay of a compiled graph as one CUDA graph, with its programs and its calls of PyTorch.
 
-PyTorch records the CUDA graph, because it allocates the memory of its calls: all graphs share one
-pool. Sizes are recorded when they come for the second time. Arguments with the same address both
-times (parameters, caches) are read and written in place. Other arguments are copied to the graph's
-own memory, and back if the graph writes them; results are returned as copies. A parameter or cache
-that moves later is copied from then on.
+PyTorch records the CUDA graph, because it allocates the memory of its calls; all graphs share one
+memory pool. Sizes are recorded when they occur for the second time. Arguments with the same address
+both times (parameters, caches) are read and written in place. Other arguments are copied to memory
+of the graph, and back if the graph writes them; results are returned as copies. A parameter or
+cache whose address changes later is copied from then on.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ptxgen.runtime import get_device
 
 @cache
 def _pool(index: int) -> Any:
-    """Returns the memory pool that all CUDA graphs on a GPU share."""
+    """Returns the memory pool that all CUDA graphs on GPU ``index`` share."""
     with torch.cuda.device(index):
         return torch.cuda.graph_pool_handle()
 
 
 def captured(schedule: Any, own: Sequence[Any], index: int) -> tuple[Any, Any]:
-    """Records a schedule with these arguments as a CUDA graph, without running it; returns the
-    graph and its results.
+    """Records a schedule with the arguments ``own`` as a CUDA graph, without running it; returns
+    the graph and its results. ``index``: that of the GPU.
 
     PyTorch's calls run on the recording stream. Programs start after all work on that stream, and
     the stream waits for their end.
@@ -42,47 +42,53 @@ def captured(schedule: Any, own: Sequence[Any], index: int) -> tuple[Any, Any]:
 
 
 class Replay:
-    """State of one schedule, which is run at first, then recorded, then replayed. ``written``:
-    indices of arguments that it writes. ``streams``: streams that its programs may run on.
+    """Runs one schedule: the first time directly, then recorded as a CUDA graph and replayed.
+
+    ``written``: indices of arguments that the schedule writes. ``streams``: most streams that its
+    programs may use.
     """
 
     def __init__(self, schedule: Any, written: Collection[int], streams: int) -> None:
         self._schedule, self._written = schedule, written
         self.streams = Streams(streams)
         self._graph: Any = None
-        self._places: list[int] | None = None
+        self._addresses: list[int] | None = None
         self._pinned: list[tuple[int, int]] = []
         """Indices and addresses of arguments that the graph reads and writes in place."""
         self._moving: list[tuple[int, Any]] = []
-        """Indices of all other arguments, and the graph's copies of them, each element once."""
-        self._ways: list[Way] = []
+        """Indices of all other arguments, and the graph's copies of them, without expanded
+        dimensions.
+        """
+        self._result_rules: list[ResultRule] = []
 
     def run(self, given: list[Any]) -> Any:
         """Runs the schedule or replays its CUDA graph; returns the results as new tensors."""
         if self._graph is None:
             return self._begin(given)
-        for i, place in self._pinned:
-            if given[i].data_ptr() != place:
+        for i, address in self._pinned:
+            if given[i].data_ptr() != address:
                 return self._moved(given)
         for i, own in self._moving:
             own.copy_(_distinct(given[i]))
         self._graph.replay()
         self._back(given)
-        return _handed(self._ways, given, new=False)
+        return _returned(self._result_rules, given, new=False)
 
     def _begin(self, given: list[Any]) -> Any:
-        """Runs the schedule, and records it when the sizes come for the second time."""
-        places = _places(given)
-        if self._places is None:
-            self._places = places
+        """Runs the schedule; the second time, records it, too."""
+        addresses = _addresses(given)
+        if self._addresses is None:
+            self._addresses = addresses
             return self._schedule.run(given)
-        pairs = enumerate(zip(places, self._places, strict=True))
+        pairs = enumerate(zip(addresses, self._addresses, strict=True))
         return self._record(given, {i for i, (now, before) in pairs if now == before})
 
     def _moved(self, given: list[Any]) -> Any:
-        """Records again; arguments that have moved are no longer pinned to their address."""
-        places = _places(given)
-        return self._record(given, {i for i, place in self._pinned if places[i] == place})
+        """Records again, because pinned arguments have another address; these are copied from now
+        on.
+        """
+        addresses = _addresses(given)
+        return self._record(given, {i for i, address in self._pinned if addresses[i] == address})
 
     def _back(self, given: Sequence[Any]) -> None:
         """Copies arguments that the graph wrote in its own memory back to the caller's tensors."""
@@ -92,7 +98,7 @@ class Replay:
 
     def _record(self, given: Sequence[Any], fixed: Collection[int]) -> Any:
         """Runs the schedule once, which loads its kernels, and records it. ``fixed``: indices of
-        arguments that it reads and writes in place.
+        arguments that the graph reads and writes in place.
         """
         tensors = [i for i, x in enumerate(given) if isinstance(x, torch.Tensor)]
         self._pinned = [(i, given[i].data_ptr()) for i in tensors if i in fixed]
@@ -102,17 +108,17 @@ class Replay:
         found = self._schedule.run(list(own))
         first = next(x for x in (*given, *found) if isinstance(x, torch.Tensor))
         self._graph, results = captured(self._schedule, own, first.get_device())
-        self._ways = _ways(results, own)
+        self._result_rules = _result_rules(results, own)
         self._back(given)
-        return _handed(_ways(found, own), given, new=True)
+        return _returned(_result_rules(found, own), given, new=True)
 
 
 # -- results ------------------------------------------------------------------------------------
-class Way(NamedTuple):
-    """Rule for returning a result of a CUDA graph to the caller.
+class ResultRule(NamedTuple):
+    """Rule for returning ``result`` of a CUDA graph to the caller.
 
-    ``argument``: index of the argument that the result is a view of, or None; ``base``: the tensor
-    whose memory it shares with other results, or None.
+    ``argument``: index of the argument that it is a view of, or None; ``own``: that argument in the
+    recording; ``base``: the tensor whose memory it shares with other results, or None.
     """
 
     result: Any
@@ -121,8 +127,8 @@ class Way(NamedTuple):
     base: Any = None
 
 
-def _ways(results: Sequence[Any], own: Sequence[Any]) -> list[Way]:
-    """Returns the rule for each result of a graph with the arguments ``own``."""
+def _result_rules(results: Sequence[Any], own: Sequence[Any]) -> list[ResultRule]:
+    """Returns the rule for each result of a graph that was recorded with the arguments ``own``."""
     tensors = [x for x in results if isinstance(x, torch.Tensor)]
     sharing = Counter(_storage(x) for x in tensors if _storage(x))
     owned = {_storage(x): i for i, x in reversed([*enumerate(own)]) if isinstance(x, torch.Tensor)}
@@ -134,22 +140,23 @@ def _ways(results: Sequence[Any], own: Sequence[Any]) -> list[Way]:
     for x in results:
         storage = _storage(x) if isinstance(x, torch.Tensor) else 0
         if storage and storage in owned:
-            found.append(Way(x, owned[storage], own[owned[storage]]))
+            found.append(ResultRule(x, owned[storage], own[owned[storage]]))
         else:
-            found.append(Way(x, base=bases[storage] if sharing[storage] > 1 else None))
+            found.append(ResultRule(x, base=bases[storage] if sharing[storage] > 1 else None))
     return found
 
 
-def _handed(ways: Sequence[Way], given: Sequence[Any], *, new: bool) -> list[Any]:
-    """Returns results as the caller's: views of its arguments, or copies unless they are new.
+def _returned(rules: Sequence[ResultRule], given: Sequence[Any], *, new: bool) -> list[Any]:
+    """Returns the results of a run as the caller gets them: views of the arguments ``given``, or
+    copies. ``new``: whether the results are new tensors already, which need no copy.
 
-    Results that share memory share it in the copy, as autograd's views of one tensor.
+    Results that share memory share it in the copy, as views of one tensor for autograd.
     """
     copies: dict[int, Any] = {}
     found = []
-    for x, argument, own, base in ways:
+    for x, argument, own, base in rules:
         if argument is not None:
-            x = _placed(x, own, given[argument])
+            x = _same_view(x, own, given[argument])
         elif new or not isinstance(x, torch.Tensor):
             pass
         elif base is None:
@@ -157,13 +164,13 @@ def _handed(ways: Sequence[Way], given: Sequence[Any], *, new: bool) -> list[Any
         else:
             if id(base) not in copies:
                 copies[id(base)] = _copied(base)
-            x = copies[id(base)] if x is base else _placed(x, base, copies[id(base)])
+            x = copies[id(base)] if x is base else _same_view(x, base, copies[id(base)])
         found.append(x)
     return found
 
 
-def _places(given: Sequence[Any]) -> list[int]:
-    """Returns the addresses of tensors, 0 for others."""
+def _addresses(given: Sequence[Any]) -> list[int]:
+    """Returns the addresses of tensors, and 0 for other arguments."""
     return [x.data_ptr() if isinstance(x, torch.Tensor) else 0 for x in given]
 
 
@@ -173,8 +180,9 @@ def _storage(x: Any) -> int:
 
 
 def _distinct(x: Any) -> Any:
-    """Returns a view of ``x`` that has each element once along dimensions that it is expanded in.
-    PyTorch writes to no expanded tensor.
+    """Returns a view of ``x`` with each element once: expanded dimensions get size 1.
+
+    PyTorch refuses to write to an expanded tensor.
     """
     strides = x.stride()
     if 0 in strides:
@@ -191,7 +199,7 @@ def _copied(x: Any) -> Any:
     return made
 
 
-def _placed(x: Any, base: Any, to: Any) -> Any:
-    """Returns the view of ``to`` that lies in it as ``x`` lies in ``base``."""
+def _same_view(x: Any, base: Any, to: Any) -> Any:
+    """Returns the view of ``to`` that ``x`` is of ``base``: its shape, strides and offset."""
     offset = to.storage_offset() + x.storage_offset() - base.storage_offset()
     return to.as_strided(x.shape, x.stride(), offset)

@@ -1,6 +1,7 @@
-"""Attention with gradients, and ``scaled_dot_product_attention`` by it; or, where no kernel of that
-serves (float64, more than 256 elements a head, another tier), by a product, weights in one pass
-over the scores, and a product.
+"""Attention with gradients, and ``scaled_dot_product_attention`` by it.
+
+Where no attention kernel fits (float64, head dimensions above 256, another tier), attention is
+composed: scores as a product, their softmax in one pass, and a product with the values.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ _before = Pointwise(lambda x, at, seen, scale: where(at < seen, x * scale, -inf)
 
 
 def _widened(b: Any, query: Any, key: Any, value: Any, mask: Any, gqa: bool) -> Any:
-    """Returns ``query`` expanded to all leading dimensions that the others broadcast to."""
+    """Returns ``query`` expanded to the leading dimensions (all but two) that all operands
+    broadcast to. ``gqa``: whether query heads share keys and values, so that numbers of heads may
+    differ.
+    """
     lead = tuple(query.shape[:-2])
     for x in (key, value):
         own = (*x.shape[:-3], 1) if gqa else x.shape[:-2]
@@ -65,7 +69,7 @@ def _product(b: Builder, x: Any, y: Any, **how: Any) -> Any:
 
 
 def _ramp(b: Builder, count: int, like: Any, exclusive: bool) -> Any:
-    """Returns 0, 1, 2, ... or 1, 2, 3, ... as int32."""
+    """Returns int32 ``[1, 2, ..., count]``, or ``[0, 1, ..., count - 1]`` if ``exclusive``."""
     return b.cumsum(b.filled((count,), "int32", 1, like), exclusive=exclusive)
 
 
@@ -80,8 +84,8 @@ def _composed(
     gqa: bool,
     tier: str,
 ) -> Any:
-    """``softmax(q · kᵀ · scale + mask) · v``: scores and weights in f32 (f64 of f64), the weights
-    then rounded to the dtype of ``value``. A query that sees no key gets zeros.
+    """Computes ``softmax(q · kᵀ · scale + mask) · v``: scores and weights in f32 (f64 for f64), the
+    weights then rounded to the dtype of ``value``. A query that sees no key gets zeros.
     """
     query = _widened(b, query, key, value, mask, gqa)
     _check(b, query, key, value, mask)
@@ -120,40 +124,48 @@ RECORDED = added(
         public=False,
     )
 )
-"""Attention with its logsumexp as a second result, which gradients read; for autograd."""
+"""Attention with its logsumexp as a second result, which gradients read; autograd records it."""
 
 
-def _watched(op: Op, given: Mapping[str, Any]) -> Any:
-    """Records attention; returns the results that are asked for. The logsumexp has no gradient."""
+def _record_attention(op: Op, given: Mapping[str, Any]) -> Any:
+    """Calls attention with autograd; returns the result, and with ``return_lse`` the logsumexp,
+    which has no gradient.
+    """
     rest = {name: x for name, x in given.items() if name != "return_lse"}
     out, lse = recorded(RECORDED, rest)
     return (out, lse.detach()) if given["return_lse"] else out
 
 
-attention = function(FUSED, _watched)
+attention = function(FUSED, _record_attention)
 
 
 def _by_token(strides: Size, shape: Size) -> bool:
-    """Whether memory has queries token by token; results then do too, as in PyTorch's kernels."""
+    """Whether all heads of a token are adjacent in memory; results then are, too, as in PyTorch's
+    kernels.
+    """
     return 0 < strides[-3] < strides[-2] and shape[-3] > 1 and shape[-2] > 1
 
 
-def _placing(b: Builder, layout: str) -> Callable[..., Any]:
-    """Returns a function that makes a view between ``[..., H, S, D]`` and ``layout``."""
+def _layout_mover(b: Builder, layout: str) -> Callable[..., Any]:
+    """Returns a function that swaps the dimensions of heads and tokens of an array, as a view, if
+    ``layout`` is "bshd", and returns the array itself if it is "bhsd".
+    """
     return lambda x, axis=-3: x if layout == "bhsd" else b.move(x, axis, axis + 1)
 
 
 def _lower(b: ProgramBuilder, /, q: Any, k: Any, v: Any, *, layout: str, **given: Any) -> Any:
-    """Lowers attention; returns the result, in ``layout`` in memory, and the logsumexp."""
-    placed = _placing(b, layout)
+    """Lowers attention of ``[..., H, S, D]``; returns the result, stored in ``layout``, and the
+    logsumexp.
+    """
+    placed = _layout_mover(b, layout)
     of = {**given, "layout": layout, "return_lse": True}
     out, lse = b.attention(placed(q), placed(k), placed(v), **of)
     return placed(out), placed(lse, -2)
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """Computes the gradients, in the same layout."""
-    placed = _placing(b, at.options["layout"])
+    """Computes the gradients of attention for operands that are stored in ``layout``."""
+    placed = _layout_mover(b, at.options["layout"])
     arguments = {n: placed(x) if n in "qkv" else x for n, x in at.arguments.items()}
     options = {**at.options, "window": None, "softcap": None}
     results = placed(at.results[0]), placed(at.results[1], -2)
@@ -170,20 +182,23 @@ _AT_ONCE: dict[str, Any] = {
     "public": False,
 }
 _recorder = recorder(Op(_lower, **_AT_ONCE, keeping=Op(_lower, **_AT_ONCE, results=("out", "lse"))))
-"""Records attention of ``[..., H, S, D]``, whose operands lie by a layout, as one operation."""
+"""Recorder of attention of ``[..., H, S, D]``, stored as "bhsd" or "bshd", as a single operation
+that saves its logsumexp for the gradients.
+"""
 
 
 @lru_cache(maxsize=4096)
 def _one_call(
     tier: str, q: Size, k: Size, v: Size, mask: Size | None, dtypes: tuple[Any, ...], causal: bool
 ) -> bool:
-    """Whether operands of these sizes and dtypes (the last a mask's) are taken by one call of the
-    kernel, as they are.
+    """Whether one call of the attention kernels computes operands of these shapes (of q, k, v and a
+    mask), without expanding or splitting q, k and v. ``dtypes``: of q, k, v and, if given, the
+    mask.
     """
     dtype = dtypes[0]
     if len(q) < 3 or 0 in (*q, *k, *v) or dtypes[:3] != (dtype,) * 3 or q[:-3] != k[:-3]:
         return False
-    if k[:-1] != v[:-1] or not _takes(NAMES[dtype], tier, q[-1], v[-1]):
+    if k[:-1] != v[:-1] or not _has_kernel(NAMES[dtype], tier, q[-1], v[-1]):
         return False
     if mask is None:
         return not causal or q[-2] == k[-2]
@@ -192,7 +207,7 @@ def _one_call(
     return fits and not causal and dtypes[3] in (torch.bool, dtype, torch.float32)
 
 
-def at_once(
+def record_fused(
     tier: str,
     query: Any,
     key: Any,
@@ -203,12 +218,12 @@ def at_once(
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
-    seen: Any = None,
+    pattern: Any = None,
 ) -> Any:
-    """:func:`attended` of tensors as one operation that autograd records; None where a gradient is
-    not all that is wanted, or where more than one call of the kernel would be needed.
+    """Runs :func:`compute_attention` on tensors as one operation that autograd records. Returns
+    None if autograd does not record the call, or if one call of the kernels is not enough.
     """
-    if dropout or seen is not None or not gradient_wanted(query, key, value, mask):
+    if dropout or pattern is not None or not gradient_wanted(query, key, value, mask):
         return None  # sizes may then be a compiler's
     q, k, bias = query.shape, key.shape, None
     dtypes: tuple[Any, ...] = query.dtype, key.dtype, value.dtype
@@ -227,17 +242,17 @@ def at_once(
 
 
 # -- which of both ----------------------------------------------------------------------------
-def fused(dtype: str, tier: str, query: Any, value: Any) -> bool:
-    """Whether the operation takes it."""
-    return _takes(dtype, tier, query.shape[-1], value.shape[-1])
+def has_fused_kernel(dtype: str, tier: str, query: Any, value: Any) -> bool:
+    """Whether attention kernels support this dtype, tier and the head dimensions of both arrays."""
+    return _has_kernel(dtype, tier, query.shape[-1], value.shape[-1])
 
 
-def _takes(dtype: str, tier: str, *heads: int) -> bool:
+def _has_kernel(dtype: str, tier: str, *heads: int) -> bool:
     own = dtype in SINGLE and tier in ("auto", AUTO_TIER[DTYPES[dtype]])
     return own and all(1 <= n <= HEAD_MAX for n in heads)
 
 
-def attended(
+def compute_attention(
     b: Builder,
     query: Any,
     key: Any,
@@ -248,22 +263,22 @@ def attended(
     scale: float | None = None,
     gqa: bool = False,
     tier: str = "auto",
-    seen: tuple[bool, int | None] | None = None,
+    pattern: tuple[bool, int | None] | None = None,
 ) -> Any:
-    """``scaled_dot_product_attention`` without dropout. ``causal``: of queries and keys that both
-    begin at 0. ``seen``: what ``mask`` says, where that is known: whether it is causal, with the
-    last query at the last key, and its window.
+    """Computes ``scaled_dot_product_attention`` without dropout. ``causal``: query i sees keys 0 to
+    i. ``pattern``: causal flag and window that replace ``mask``, if known; there the last query is
+    aligned with the last key.
     """
     shared = bool(gqa and key.shape[-3] != query.shape[-3])  # heads are then rows of one product
-    if not fused(b.dtype(query), tier, query, value):
+    if not has_fused_kernel(b.dtype(query), tier, query, value):
         factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
         return _composed(b, query, key, value, mask, causal, factor, shared, tier)
     query = _widened(b, query, key, value, mask, shared)
     lead = (*query.shape[:-3], (key if shared else query).shape[-3])
     key, value = (b.expand(x, (*lead, *x.shape[-2:])) for x in (key, value))
     how: dict[str, Any] = {"scale": scale}
-    if seen is not None:
-        how["causal"], how["window"] = seen
+    if pattern is not None:
+        how["causal"], how["window"] = pattern
     elif mask is not None:
         how["mask" if b.dtype(mask) == "bool" else "bias"] = mask
     queries, keys = query.shape[-2], key.shape[-2]

@@ -1,7 +1,8 @@
-"""``batch_invariant``: ATen inside a block, with rows that do not depend on the batch.
+"""``batch_invariant``: a block inside which rows of ATen's results do not depend on the batch.
 
-Kernels are overridden in PyTorch's dispatcher while a block is open, so operators that need no
-serving cost nothing. The overrides are global to the process: one set for all open blocks.
+While a ``with batch_invariant():`` block is open, kernels are overridden in PyTorch's dispatcher;
+operators that need no override cost nothing. The overrides are global to the process: one set for
+all open blocks.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from ptxgen.program.prepared import Hooks, Memo
 from ptxgen.runtime import default_device
 from ptxgen.torch.aten import (
     DIRECT,
+    INFERENCE,
     LOWERED,
     RECORDED,
     SERVED,
-    WHOLE,
     WIDENED,
     autocast_widens,
     elementwise_in_place,
@@ -43,16 +44,17 @@ from ptxgen.torch.module import _checked
 from ptxgen.torch.reading import Sharing
 from ptxgen.torch.record import PLAIN
 from ptxgen.torch.trees import leaves
-from ptxgen.torch.unserved import ALONE, PARTS, UNKNOWN, NotServed, Serve, overload, reason
+from ptxgen.torch.unserved import ROW_WISE, TRY_NEXT, UNKNOWN, NotServed, Serve, overload, reason
 
 KINDS = ("cuda", "cpu", "mps", "xpu")
-"""Kinds of devices that tensors may be on. Operators that need serving, on a kind that is not
-served, are unknown to the block."""
+"""Device types on which operators are overridden while a ``batch_invariant()`` block is open. On
+those that ptxgen does not support, the overrides count operators as unknown.
+"""
 
 
 def served_kinds() -> frozenset[str]:
-    """Kinds of devices whose tensors are served now: GPUs, and the CPU where it is ptxgen's default
-    device.
+    """Returns the device types on which ptxgen computes now: "cuda", and "cpu" where the CPU device
+    is ptxgen's default device.
     """
     try:
         kind = default_device().kind
@@ -63,14 +65,16 @@ def served_kinds() -> frozenset[str]:
 
 @dataclass
 class Report:
-    """Counts of the operators that ran in a block, by name."""
+    """Counts of the operators that ran in a ``batch_invariant()`` block, by name."""
 
     served: Counter[str] = field(default_factory=Counter)
     """Operators that ptxgen computed."""
     free: Counter[str] = field(default_factory=Counter)
-    """Operators that need no serving; pointwise ones, copies and views with ``watch=True`` only."""
+    """Operators left to PyTorch, as their rows cannot depend on the batch; pointwise ones, copies
+    and views are counted with ``watch=True`` only.
+    """
     unknown: Counter[str] = field(default_factory=Counter)
-    """Operators that PyTorch computed; rows may depend on the batch."""
+    """Operators that PyTorch computed, and whose rows may depend on the batch."""
 
     def __str__(self) -> str:
         served, free = ("served", self.served), ("needs no serving", self.free)
@@ -81,7 +85,7 @@ UNKNOWN_TITLE = "unknown: may depend on the batch"
 
 
 def counted(*groups: tuple[str, Counter[str]]) -> list[str]:
-    """Returns lines of a report: the total of each group, then its names with counts."""
+    """Returns lines of a report: for each title and counter the total, then names with counts."""
     lines = []
     for title, counts in groups:
         lines.append(f"{title}: {sum(counts.values())}")
@@ -90,38 +94,36 @@ def counted(*groups: tuple[str, Counter[str]]) -> list[str]:
 
 
 class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant():
-    """Inside the block, a row of a result depends on that row, not on what else is in the batch.
+    """Context manager: inside, a row of a result depends on that row, not on the rest of the batch.
 
-    Operators of ATen (float32, bfloat16, float16, float64) fall in one of three lists, on CUDA
-    tensors, and on CPU tensors where the CPU device is the default one when the block is entered
-    (``with ptxgen.use_device("cpu"):``, or no GPU):
+    An operator of ATen (float32, bfloat16, float16, float64) falls in one of three lists. They hold
+    for CUDA tensors, and for CPU tensors where the CPU device is the default one when the block is
+    entered (``with ptxgen.use_device("cpu"):``, or no GPU):
 
-    - **served**: products, sums, means, variances, softmax, norms, attention and their backward
-      passes (:data:`ptxgen.torch.aten.SERVED` and ``RECORDED``) are computed by ptxgen, and, unless
-      ``functions=False``, so are exp, tanh, silu and their kin
-      (:data:`ptxgen.torch.functions.FUNCTIONS`);
-    - **free**: other pointwise operators, copies, views, exact results need no serving
-      (:mod:`ptxgen.torch.unserved` has the rules and the reasons). They are not touched, so they
-      cost what they did;
-    - **unknown**: everything else, and on tensors of other devices whatever is not free, is
-      counted and goes on as before, or is refused with ``strict=True``, but for operators named in
-      ``allow``.
+    - **served**: ptxgen computes products, sums, means, variances, softmax, norms, attention and
+      their backward passes (:data:`ptxgen.torch.aten.SERVED` and ``RECORDED``), and unless
+      ``functions=False`` exp, tanh, silu and the like (:data:`ptxgen.torch.functions.FUNCTIONS`);
+    - **free**: PyTorch computes other pointwise operators, copies, views and exact results, at no
+      extra cost (:mod:`ptxgen.torch.unserved` has the rules and the reasons);
+    - **unknown**: PyTorch computes all other operators, and on other devices all that are not free.
+      They are counted; with ``strict=True`` they raise UnservedError, unless ``allow`` names them.
 
-    :meth:`report` has the three with counts; ``served``, ``free`` and ``unknown`` are the counters.
-    Free operators are counted with ``watch=True`` only, which costs some microseconds for every
-    operator of the thread that enters; ``strict=True`` watches as well, to see operators of other
-    libraries.
+    :meth:`report` returns the three lists with counts; ``served``, ``free`` and ``unknown`` are the
+    counters. Most free operators are counted with ``watch=True`` only, which costs some
+    microseconds for every operator of the entering thread; ``strict=True`` watches as well, to see
+    operators of other libraries.
 
-    The block is the process's: other threads are served too, autograd's among them. In the thread
-    that enters, backward passes run in that thread: a thread of autograd's costs each of them
-    some tens of microseconds, as Python's memory is in another core's caches. Blocks nest; the one
-    entered last counts, and its ``tier`` is what products have. A block may be entered again. What
-    ``torch.compile`` made runs uncompiled inside. Entering takes some milliseconds. A
-    block that meets tensors of a device that is not served warns once for each kind of device.
+    The overrides are global to the process, so other threads are served as well, autograd's among
+    them. Backward passes started in the entering thread run in that thread: a thread of autograd
+    costs each some tens of microseconds more, as Python's memory is in another core's caches.
+    Blocks nest, and the one entered last applies. A block may be entered again. Code compiled by
+    ``torch.compile`` runs uncompiled inside. Entering takes some milliseconds. A block warns once
+    for each device type of tensors that it does not serve.
 
-    ``functions``: whether the elementwise functions of PyTorch's libraries of mathematics are
-    replaced by those of :mod:`ptxgen.functions`. Rows do not depend on the batch either way; with
-    them a model's numbers do not depend on versions of PyTorch and CUDA.
+    ``tier``: units for products, "simt" (FMA), "tc" (tensor cores) or "auto". ``functions``:
+    whether :mod:`ptxgen.functions` replace the elementwise functions of PyTorch's math libraries.
+    Rows do not depend on the batch either way; with them, a model's results do not depend on
+    versions of PyTorch and CUDA.
 
     Raises UnservedError (``strict=True``), and PtxgenError where PyTorch is too old.
     """
@@ -144,7 +146,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         self.free = self._report.free
         self.unknown = self._report.unknown
         self._watching = watch or strict
-        self._modes: list[_Watch] = []
+        self._modes: list[_CountingMode] = []
         self._threads: list[torch.autograd.set_multithreading_enabled] = []
         self._casts: list[bool] = []
         self._warned: set[str] = set()
@@ -159,7 +161,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         self._casts.append(torch.is_autocast_cache_enabled())
         torch.set_autocast_cache_enabled(False)
         if self._watching:
-            self._modes.append(_Watch(self))
+            self._modes.append(_CountingMode(self))
             self._modes[-1].__enter__()
         return self
 
@@ -178,8 +180,8 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
             _overrides.close(self)
 
     def count_unknown(self, name: str, unserved: str = "") -> None:
-        """Counts an unknown operator. ``unserved``: the kind of device, where the operator is
-        served on others. Raises UnservedError.
+        """Counts a call of an unknown operator; if strict, raises UnservedError. ``unserved``: the
+        device type, if ptxgen computes the operator on others.
         """
         self.unknown[name] += 1
         if self.strict and name not in self.allow:
@@ -203,11 +205,11 @@ _REMEDIES = {
     'within ptxgen.use_device("cpu")',
     **dict.fromkeys(("mps", "xpu"), "move them to a CUDA device, or to the CPU"),
 }
-"""Advice on tensors of a kind of device that is not served."""
+"""Advice for tensors on a device type that ptxgen does not serve, by type."""
 
 
-class _Watch(TorchDispatchMode):
-    """Dispatch mode that counts operators without an override."""
+class _CountingMode(TorchDispatchMode):
+    """Dispatch mode that counts operators which a ``batch_invariant()`` block does not override."""
 
     def __init__(self, block: batch_invariant) -> None:
         super().__init__()
@@ -241,19 +243,19 @@ class _Watch(TorchDispatchMode):
 
 
 _KNOWN = {"ptxgen", "prim", "prims"}
-"""The namespaces of operators that are not another library's."""
+"""Namespaces of operators, besides aten, that belong to PyTorch or ptxgen."""
 
 
 def _is_available(kind: str) -> bool:
-    """Whether tensors may be on a kind of device."""
+    """Whether tensors can be on device type ``kind`` in this process."""
     backend = {"mps": torch.backends.mps, "xpu": torch.xpu}.get(kind)
     return backend is None or backend.is_available()
 
 
 # -- overriding -----------------------------------------------------------------------------
 class _Overrides:
-    """The kernels in PyTorch's dispatcher, there while any block is open: those that the block
-    entered last needs, by the kinds of devices that were served when it was entered.
+    """Overriding kernels in PyTorch's dispatcher while any ``batch_invariant()`` block is open.
+    They serve the device types on which ptxgen computed when the last open block was entered.
     """
 
     def __init__(self) -> None:
@@ -283,7 +285,9 @@ class _Overrides:
                 self._remove()
 
     def _install(self, kinds: frozenset[str]) -> None:
-        """Overrides kernels so that these kinds are served, unless that is so."""
+        """Overrides kernels so that ptxgen serves the device types ``kinds``, unless it does
+        already.
+        """
         if kinds == self.kinds:
             return
         get = getattr(torch.library, "get_kernel", None)
@@ -329,30 +333,35 @@ _overrides = _Overrides()
 
 
 def _original(op: Any, kernel: Any, key: str) -> Callable[..., Any]:
-    """PyTorch's own kernel. It is told the key that it stands under: to be told by each call which
-    keys there are costs a quarter of a microsecond.
+    """Returns PyTorch's own kernel of ``op`` for dispatch key ``key``, as a function. The key is
+    bound to it, as computing the keys in each call costs a quarter of a microsecond.
     """
     if op in (torch.ops.aten.pow.Scalar, torch.ops.aten.pow.Scalar_out):
-        return _power_of_number
+        return _scalar_power
     keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
     return partial(kernel.call_boxed, keys)
 
 
-def _power_of_number(base: Any, exponent: Any, **out: Any) -> Any:
-    """PyTorch's power of a number. Its own kernel calls that of tensors, with a number on the GPU
-    that PyTorch cannot hand to Python.
+def _scalar_power(base: Any, exponent: Any, **out: Any) -> Any:
+    """Computes ``torch.pow`` of a scalar ``base`` and a tensor by the overload of two tensors.
+    PyTorch's own kernel calls that overload, too, but with a scalar on the GPU that PyTorch cannot
+    hand to Python.
     """
     dtype = torch.result_type(base, exponent)
     return torch.pow(torch.full((), base, dtype=dtype, device=exponent.device), exponent, **out)
 
 
 Make = Callable[..., Any]
-"""Function of (operator, open blocks, PyTorch's kernel) that returns the overriding object."""
+"""Type of functions that create the override of an operator. They take the operator, the list of
+open blocks and PyTorch's kernel, and return an object whose ``kernel`` is the overriding function.
+"""
 
 
 @cache
 def _planned(key: str, ours: bool) -> list[tuple[Any, str, Make]]:
-    """Returns operator, dispatch key and maker of the kernel for each override."""
+    """Returns (operator, dispatch key, maker of the override) for each override on device type
+    ``key``; ``ours``: whether ptxgen computes there.
+    """
     return list(_plan(key) if ours else _counted(key))
 
 
@@ -363,8 +372,9 @@ def _rows() -> dict[Any, Serve]:
 
 @cache
 def functional() -> Mapping[Any, Serve]:
-    """Returns functions of (tier, tensors) by operator: also ``out=`` and in-place forms, and
-    operators of functional graphs that a block meets in another form.
+    """Returns a mapping from each ATen overload that ptxgen computes to a function (tier,
+    tensors...) that computes it. Overloads are functional, ``out=`` and in-place ones, and the
+    functional ``index_put``, which occurs in functionalised graphs only.
     """
     put = dict.fromkeys(
         (torch.ops.aten.index_put.default, torch.ops.aten._unsafe_index_put.default), _put
@@ -374,14 +384,16 @@ def functional() -> Mapping[Any, Serve]:
 
 @cache
 def functions() -> Collection[Any]:
-    """Returns the operators of :func:`functional` that need no serving, but have a formula."""
+    """Returns the overloads of elementwise functions, whose rows in PyTorch do not depend on the
+    batch either.
+    """
     rows = {op: _rows()[op] for name in FUNCTIONS if (op := overload(f"aten::{name}"))}
     return {*rows, *(form for form, _ in _forms(rows))}
 
 
 def _put(tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     if not accumulate:
-        raise NotServed(ALONE)  # before the copy
+        raise NotServed(ROW_WISE)  # before the copy
     return DIRECT["_index_put_impl_"](tier, x.clone(), indices, values, accumulate)
 
 
@@ -402,7 +414,7 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
         if runs(op.name(), key):  # PyTorch's builds for CPUs have no kernels of GPUs
             how = {"name": op.overloadpacket.__name__, "lower": lower, "recorded": direct}
             above[op] = partial(_AboveAutograd, **how)
-    for name, (part, lower) in WHOLE.items():
+    for name, (part, lower) in INFERENCE.items():
         op = overload(f"aten::{name}")
         if op is not None and served(overload(f"aten::{part}")):
             above[op] = partial(_AboveAutograd, name=part, lower=lower)
@@ -423,7 +435,7 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
 
 
 def _counted(key: str) -> Iterator[tuple[Any, str, Make]]:
-    """Yields overrides that only count operators, for a device that is not served."""
+    """Yields overrides that only count calls, for a device type that ptxgen does not serve."""
     for op in _operators():
         served = op in functional() and op not in functions()
         if _has(op.name(), key) and (served or reason(op) is None):
@@ -438,7 +450,9 @@ def _operators() -> Iterator[Any]:
 
 
 def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
-    """Yields ``out=`` and in-place forms of operators, served by their functional forms."""
+    """Yields each ``out=`` and in-place overload of the operators in ``rows``, with a function that
+    calls the functional form and copies its results. ``rows``: functions by functional overload.
+    """
     for op, serve in rows.items():
         if op is None:
             continue
@@ -455,7 +469,7 @@ def _forms(rows: dict[Any, Serve]) -> Iterator[tuple[Any, Serve]]:
 
 
 def _in_places(op: Any) -> Iterator[Any]:
-    """Yields the in-place forms of an operator."""
+    """Yields the in-place overloads of a functional operator."""
     types = [str(a.type) for a in op._schema.arguments]
     packet = getattr(torch.ops.aten, f"{op.overloadpacket.__name__}_", None)
     for name in packet.overloads() if packet is not None else ():
@@ -466,7 +480,9 @@ def _in_places(op: Any) -> Iterator[Any]:
 
 @cache
 def _writing() -> Mapping[Any, Serve]:
-    """Returns programs of the in-place forms of elementwise functions."""
+    """Returns handlers, by in-place overload, of elementwise functions; their programs write in
+    place.
+    """
     known = ((name, op) for name in FUNCTIONS if (op := overload(f"aten::{name}")))
     return {form: elementwise_in_place(name) for name, op in known for form in _in_places(op)}
 
@@ -499,13 +515,17 @@ def _in_place(serve: Serve) -> Serve:
 
 
 def _check_cast(found: Any, target: Any) -> None:
-    """Raises NotServed where the result's dtype cannot be cast; PyTorch then raises its error."""
+    """Raises NotServed if a result cannot be cast to its target's dtype; PyTorch then raises its
+    error.
+    """
     if not torch.can_cast(found.dtype, target.dtype):
         raise NotServed(UNKNOWN)
 
 
 def _exact(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
-    """Whether no argument is a float: sums of integers have no order."""
+    """Whether a call computes with integers only, whose sums do not depend on the order of
+    additions.
+    """
     dtype = options.get("dtype")
     if isinstance(dtype, torch.dtype):
         return not (dtype.is_floating_point or dtype.is_complex)
@@ -522,18 +542,22 @@ _PLAIN = {
     **dict.fromkeys(("List[int]", "List[bool]"), "$tuple({0})"),
     **dict.fromkeys(("float", "number"), None),
 }
-"""Code that makes a memo key of an argument, by its type in PyTorch's schemas."""
+"""Python expressions, as source, that identify an argument ``{0}`` in the key of generated code, by
+the argument's type in PyTorch's schemas; None for the general one (:attr:`Option.key`).
+"""
 
 
 @dataclass(frozen=True)
 class _Plain(Option):
-    """An argument that is no tensor, of a type in PyTorch's schemas."""
+    """Option for an argument that is no tensor. ``text``: its type in PyTorch's schema."""
 
     text: str
 
     @property
     def key(self) -> str | None:
-        """Code that makes a hashable key of the argument (:attr:`Option.key`)."""
+        """Python expression, as source, that identifies the argument ``{0}`` in the key of
+        generated code; None for the general one (:attr:`Option.key`).
+        """
         optional = self.text.startswith("Optional[")
         found = _PLAIN[self.text[len("Optional[") : -1] if optional else self.text]
         lists = optional and found == "$tuple({0})"
@@ -542,14 +566,18 @@ class _Plain(Option):
 
 _TIER = Parameter("tier", OPTION, "auto", True, Option())
 _DECIDES = ("$default_dtype()",)
-"""Code of further key parts of functions: the default dtype, which integers are promoted to."""
+"""Python expression, as source, added to the key of an elementwise function's generated code: the
+default dtype, which decides the result's dtype for integers.
+"""
 _DECIDING_NAMES = {"$default_dtype": torch.get_default_dtype}
 _memos: dict[tuple[str, bool], Memo] = {}
-"""Generated code of each operator, by name; shared by all blocks of the process."""
+"""Generated code of each operator by (overload, whether above autograd), for all blocks of the
+process.
+"""
 
 
 def _parameters(op: Any) -> list[Parameter]:
-    """Returns the parameters of an operator, then the tier."""
+    """Returns an ATen operator's parameters as those of an operation, the tier last."""
     found = []
     for i, argument in enumerate(op._schema.arguments):
         kind, text = OPTION, str(argument.type)
@@ -570,8 +598,12 @@ def _frame(
     slow_path: Any,
     recorded: Callable[..., Any] | None = None,
 ) -> Frame:
-    """Returns the frame that calls an operator's program, for the block entered last. ``recorded``:
-    for an operator above autograd, the function of all arguments by place that autograd records.
+    """Returns the :class:`Frame` that runs operator ``op`` as a program, with the tier of the block
+    entered last.
+
+    ``name``: the operator's name in reports; ``lower``: its handler; ``slow_path``: the function
+    for calls without generated code; ``recorded``: for an operator above autograd, the function (of
+    all arguments in order) for calls that autograd records.
     """
     above = recorded is not None
     checks = ("$block is not None", *(("$forward_ad._current_level < 0",) if above else ()))
@@ -610,8 +642,10 @@ def _frame(
     )
 
 
-def _carried_out(frame: Frame, memo: Memo | None, key: Any, args: Sequence[Any], tier: str) -> Any:
-    """Runs a call by its operator's program."""
+def _run_program(frame: Frame, memo: Memo | None, key: Any, args: Sequence[Any], tier: str) -> Any:
+    """Runs a call as a program; returns the results. Caches its generated code in ``memo`` under
+    ``key``. ``args``: all arguments in order, without the tier.
+    """
     return invoke(frame, dict(zip(frame.names, (*args, tier), strict=True)), memo, key)
 
 
@@ -627,9 +661,10 @@ class _unrecorded:  # noqa: N801 - read like torch.no_grad, of which it is the q
 
 
 def _functional(name: str) -> Serve:
-    """Returns the function of (tier, tensors) for ATen operator ``name``.
+    """Returns the function (tier, tensors...) that computes ATen operator ``name``.
 
-    It runs the operator's program if there is one, else the direct implementation.
+    It runs the operator's program; without one, or after NotServed(TRY_NEXT), the handler in
+    DIRECT.
     """
     if name not in LOWERED:
         return DIRECT[name]
@@ -645,7 +680,7 @@ def _functional(name: str) -> Serve:
             try:
                 return function()(*args, **named, tier=tier)
             except NotServed as left:
-                if left.args[0] != PARTS or name not in DIRECT:
+                if left.args[0] != TRY_NEXT or name not in DIRECT:
                     raise
         return DIRECT[name](tier, *args, **named)
 
@@ -653,19 +688,21 @@ def _functional(name: str) -> Serve:
 
 
 def _splitting(op: Any) -> Callable[[tuple[Any, ...]], tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Returns a function that splits arguments by place into positional and keyword arguments."""
+    """Returns a function that splits an operator's arguments, all given in order, into positional
+    and keyword arguments.
+    """
     named = [a.name for a in op._schema.arguments if a.kwarg_only]
     count = len(op._schema.arguments) - len(named)
     return lambda args: (args[:count], dict(zip(named, args[count:], strict=True)))
 
 
 class _BelowAutograd:
-    """Overriding kernel of an operator below autograd, for one set of open blocks.
+    """Overriding kernel of an operator below autograd, for the open ``batch_invariant()``
+    ``blocks``.
 
-    A call runs the operator's program (``lower``), or a function of tensors (``direct``) where
-    there is no program or it raises NotServed with PARTS. Where neither serves the call, it is
-    counted and goes to PyTorch's kernel (``original``). ``unserved``: the kind of device, if the
-    operator is served on others.
+    A call runs the operator's program (``lower``); without one, or after NotServed(TRY_NEXT), the
+    handler of tensors ``direct``. A call that neither supports is counted and goes to PyTorch's
+    kernel (``original``). ``unserved``: the device type, if ptxgen computes the operator on others.
     """
 
     def __init__(
@@ -682,27 +719,38 @@ class _BelowAutograd:
         self.name, self.optional = op.overloadpacket.__name__, op in functions()
         self.split = _splitting(op)
         self.free: dict[Any, bool] = {}
-        """Calls of elementwise functions without a formula, by key."""
+        """Keys of the calls of elementwise functions that no formula supports."""
         self.parts: dict[Any, bool] = {}
-        """Calls that no program serves, by key."""
+        """Keys of the calls that no program supports."""
         self.kernel: Callable[..., Any] = self.call
         if lower is not None:
             self.kernel = _frame(op, self.name, lower, blocks, self.slow_path).function
 
     def call(self, *args: Any, **options: Any) -> Any:
-        """Serves a call of an operator without a program."""
+        """Computes a call of an operator that has no program, by the handler ``direct`` or
+        PyTorch's kernel.
+        """
         return self._served([], args, options, None)
 
     def slow_path(self, frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-        """Serves a call for which no code has been generated yet."""
-        ways: list[Callable[[str], Any]] = []
+        """Computes a call for which there is no generated code yet: by the operator's program,
+        whose code is then generated and cached in ``memo`` under ``key``; else by the handler
+        ``direct`` or PyTorch's kernel. ``args``: all arguments in order.
+        """
+        attempts: list[Callable[[str], Any]] = []
         # Programs do not write to expanded tensors; the function of tensors raises PyTorch's error.
         if key not in self.parts and not (self.op in _writing() and 0 in args[0].stride()):
-            ways.append(partial(_carried_out, frame, memo, key, args))
-        return self._served(ways, *self.split(args), key)
+            attempts.append(partial(_run_program, frame, memo, key, args))
+        return self._served(attempts, *self.split(args), key)
 
-    def _served(self, ways: list[Callable[[str], Any]], args: Any, options: Any, key: Any) -> Any:
-        """Returns the result of the first of ``ways`` that serves the call, else of PyTorch."""
+    def _served(
+        self, attempts: list[Callable[[str], Any]], args: Any, options: Any, key: Any
+    ) -> Any:
+        """Returns the result of the first function that supports the call: those in ``attempts``,
+        which take the tier, the handler ``direct``, and at last PyTorch's kernel. Counts the call
+        as served, free or unknown. ``key``: identifies calls of one kind, to skip what failed
+        before; or None.
+        """
         if not self.blocks or (self.optional and not self.blocks[-1].functions):
             return self.original(*args, **options)
         block, why, direct = self.blocks[-1], UNKNOWN, self.direct
@@ -710,24 +758,24 @@ class _BelowAutograd:
             block.free[self.name] += 1
             return self.original(*args, **options)
         if direct is not None:
-            ways.append(lambda tier: direct(tier, *args, **options))
-        for way in ways:
+            attempts.append(lambda tier: direct(tier, *args, **options))
+        for attempt in attempts:
             try:
                 with _unrecorded():
-                    found = way(block.tier)
+                    found = attempt(block.tier)
                 block.served[self.name] += 1
                 return found
             except NotServed as left:
                 why = left.args[0]
             except (DtypeError, DeviceError):
                 why = UNKNOWN
-            if why != PARTS:
+            if why != TRY_NEXT:
                 break
             if key is not None:
                 remember(self.parts, key, True)
         if self.optional and key is not None:
             remember(self.free, key, True)
-        if why == ALONE or self.optional or _exact(args, options):
+        if why == ROW_WISE or self.optional or _exact(args, options):
             block.free[self.name] += 1
         else:
             block.count_unknown(str(self.op), self.unserved)
@@ -735,8 +783,8 @@ class _BelowAutograd:
 
 
 class _AboveAutograd:
-    """Overriding kernel of an operator above autograd, counted as ``name``. Runs the program where
-    autograd records nothing, else the function ``recorded``, if there is one.
+    """Overriding kernel of an operator above autograd, counted as ``name``. Runs the program
+    ``lower`` where autograd records nothing, else ``recorded`` or, without one, PyTorch's kernel.
     """
 
     def __init__(
@@ -753,13 +801,15 @@ class _AboveAutograd:
         self.split, self.widens = _splitting(op), name in WIDENED
         self.refused = NotServed if recorded is None else (NotServed, DtypeError)
         self.parts: dict[Any, bool] = {}
-        """Calls that no program of this operator serves, by key."""
+        """Keys of the calls that no program of this operator supports."""
         plain = not any(a.kwarg_only for a in op._schema.arguments)
         autograd = original if recorded is None and plain else self.autograd
         self.kernel = _frame(op, name, lower, blocks, self.slow_path, autograd).function
 
     def autograd(self, *args: Any) -> Any:
-        """Serves a call that autograd records."""
+        """Computes a call that autograd records, by the handler ``recorded`` if there is one and it
+        supports the call, else by PyTorch's kernel. ``args``: all arguments in order.
+        """
         if self.widens and autocast_widens(args[0]):
             args = args[0].float(), *args[1:]
         placed, options = self.split(args)
@@ -769,38 +819,47 @@ class _AboveAutograd:
         try:
             found = self.recorded(block.tier, *placed, **options)
         except (NotServed, DtypeError) as why:
-            return self._left(block, why, placed, options)
+            return self._fall_back(block, why, placed, options)
         block.served[self.name] += 1
         return found
 
     def slow_path(self, frame: Frame, memo: Memo | None, key: Any, *args: Any) -> Any:
-        """Serves a call for which no code has been generated yet."""
-        if not self.blocks or _watched(args) or (self.widens and autocast_widens(args[0])):
+        """Computes a call for which there is no generated code yet: by the operator's program,
+        whose code is then generated and cached in ``memo`` under ``key``; by :meth:`autograd` if
+        autograd records the call; else by PyTorch's kernel. ``args``: all arguments in order.
+        """
+        if not self.blocks or _needs_autograd(args) or (self.widens and autocast_widens(args[0])):
             return self.autograd(*args)
         block, (placed, options) = self.blocks[-1], self.split(args)
         if key in self.parts:
             return self.original(*placed, **options)
         try:
             with _unrecorded():
-                found = _carried_out(frame, memo, key, args, block.tier)
+                found = _run_program(frame, memo, key, args, block.tier)
         except self.refused as why:
             if self.recorded is None and key is not None:
                 remember(self.parts, key, True)
-            return self._left(block, why, placed, options)
+            return self._fall_back(block, why, placed, options)
         block.served[self.name] += 1
         return found
 
-    def _left(self, block: batch_invariant, why: Exception, placed: Any, options: Any) -> Any:
-        """Returns the result of PyTorch's kernel for a call that is not served."""
+    def _fall_back(self, block: batch_invariant, why: Exception, placed: Any, options: Any) -> Any:
+        """Returns the result of PyTorch's kernel for a call that ptxgen does not support. Counts
+        the call as free or unknown, unless PyTorch composes it of operators that are counted
+        themselves.
+
+        ``why``: the exception that declined the call; ``placed``, ``options``: its positional and
+        keyword arguments.
+        """
         if self.recorded is not None and _exact(placed, options):
             block.free[self.name] += 1
-        elif self.recorded is not None and why.args[0] != PARTS:  # each part says what it is
+        elif self.recorded is not None and why.args[0] != TRY_NEXT:  # each part says what it is
             block.count_unknown(str(self.op))
         return self.original(*placed, **options)
 
 
-def _watched(given: Iterable[Any]) -> bool:
-    """Whether some tensor is a subclass, requires grad or may have a tangent."""
+def _needs_autograd(given: Iterable[Any]) -> bool:
+    """Whether an argument is a tensor subclass, requires grad, or may have a tangent."""
     recorded = torch.is_grad_enabled()
     return forward_ad._current_level >= 0 or any(
         type(t) not in PLAIN or (recorded and t.requires_grad)

@@ -1,4 +1,4 @@
-"""Tracing rules for PyTorch that keep operators whole which the block serves."""
+"""Tracing rules that stop PyTorch from decomposing operators which ptxgen computes as a whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from ptxgen.torch.unserved import NotServed, overload
 _lock = Lock()
 _AUTOGRAD = torch._C.DispatchKey.Autograd
 _PRODUCTS = ("prod", "prod.dim_int")
-"""Operators with gradients of their own. (Attention has them too: see ``graphs._attention``.)"""
+"""Overloads of ``prod``, which is traced with ptxgen's gradients in place of PyTorch's. (Attention,
+too: :func:`ptxgen.torch.graphs.attention_in_tier`.)
+"""
 
 
 @cache
@@ -32,7 +34,10 @@ def resizing() -> tuple[Any, ...]:
 
 
 def _recorded(op: Any, serve_recorded: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns an operator with its gradients in the block, for tracing."""
+    """Returns the autograd rule of ``op`` for tracing: it calls ``serve_recorded``, a handler
+    (tier, tensors...) with ptxgen's gradients, or PyTorch's own rule for calls that this does not
+    support.
+    """
 
     def call(x: Any, *args: Any, **options: Any) -> Any:
         if x.device.type in serve.served_kinds():
@@ -47,8 +52,8 @@ def _recorded(op: Any, serve_recorded: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _sized(op: Any) -> Callable[..., Any]:
-    """Returns a rule that traces resizing by scales as resizing to a size: PyTorch's kernel reads
-    scales as plain numbers, so that a graph would serve one size only.
+    """Returns a rule that traces resizing by scales as resizing to a size. PyTorch's kernel reads
+    scales as plain numbers, so that a graph would be valid for one size only.
     """
 
     def call(x: Any, size: Any, *rest: Any) -> Any:
@@ -60,7 +65,10 @@ def _sized(op: Any) -> Callable[..., Any]:
 
 
 def _resizing_rules() -> dict[Any, dict[Any, Any]]:
-    """Returns the rules of :func:`resizing`: shapes as PyTorch has them, and sizes of scales."""
+    """Returns the Python rules that replace PyTorch's for resizing operators, by operator and
+    dispatch key. PyTorch's rules for meta tensors stay (:func:`_image_like` where there is none);
+    overloads with scale factors get :func:`_sized`.
+    """
     keys = torch._C.DispatchKey
     found: dict[Any, dict[Any, Any]] = {}
     for op in resizing():
@@ -75,8 +83,8 @@ def _resizing_rules() -> dict[Any, dict[Any, Any]]:
 
 
 def _image_like(ordered: bool, dy: Any, size: Any, shape: Any, *_: Any) -> Any:
-    """Returns a meta tensor like the gradient; ``ordered``: with the memory format of ``dy``.
-    PyTorch's kernel reads these sizes as plain numbers, too.
+    """Returns a meta tensor of ``shape`` and dy's dtype, and of its memory format if ``ordered``.
+    PyTorch's own rule would read sizes as plain numbers.
     """
     order = suggest_memory_format(dy) if ordered else torch.contiguous_format
     return torch.empty(shape, dtype=dy.dtype, device="meta", memory_format=order)
@@ -84,7 +92,7 @@ def _image_like(ordered: bool, dy: Any, size: Any, shape: Any, *_: Any) -> Any:
 
 @cache
 def _rules() -> dict[Any, dict[Any, Any]]:
-    """Returns the Python rules that replace PyTorch's while operators are traced."""
+    """Returns Python rules that replace PyTorch's during tracing, by operator and dispatch key."""
     products = {overload(f"aten::{name}"): RECORDED[name][1] for name in _PRODUCTS}
     recorded = {op: {_AUTOGRAD: _recorded(op, of)} for op, of in products.items()}
     return {**_resizing_rules(), **recorded}
@@ -92,12 +100,12 @@ def _rules() -> dict[Any, dict[Any, Any]]:
 
 @contextmanager
 def as_served() -> Iterator[None]:
-    """Traces operators as the block serves them while it is open.
+    """Context manager: operators are traced as a ``batch_invariant()`` block computes them.
 
-    PyTorch has rules in Python (``OpOverload.py_kernels``) that take resizing apart above autograd,
-    into ``_unsafe_index`` and arithmetic: those graphs have other bits than the operators. The
-    gradient of a product is PyTorch's one for any number of zeros, which eager calls do not take.
-    Other threads that trace meanwhile see the same operators.
+    PyTorch has Python rules (``OpOverload.py_kernels``) that decompose resizing above autograd into
+    ``_unsafe_index`` and arithmetic, with other bits than the operators have. Its rule for the
+    gradient of ``prod`` handles any number of zeros, by a formula that eager calls do not use.
+    Other threads that trace meanwhile get the same rules.
     """
     with _lock:
         before = {op: dict(op.py_kernels) for op in _rules()}

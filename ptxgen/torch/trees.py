@@ -1,4 +1,4 @@
-"""Arguments and results of operators: values within tuples, lists and dicts."""
+"""Values nested in tuples, lists and dicts, such as arguments and results of operators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def leaves(tree: Any, kind: type | tuple[type, ...]) -> Iterator[Any]:
-    """Yields the values of a type, in order."""
+    """Yields the values of type ``kind`` within tuples, lists and dicts, in order."""
     if isinstance(tree, kind):
         yield tree
     elif isinstance(tree, tuple | list):

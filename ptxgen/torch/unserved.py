@@ -1,7 +1,7 @@
 """Operators that :class:`ptxgen.torch.batch_invariant` leaves to PyTorch, and the reasons.
 
-A rule on schema and tags covers views, pointwise functions and factories. A list has the others,
-with the reason for each group. Operators in neither that are not served either are unknown.
+A rule on schema and tags covers views, pointwise functions and factories; :data:`REASONS` lists the
+others. Operators in neither are unknown, unless :mod:`ptxgen.torch.aten` has a handler.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from ptxgen.numerics.dtype import DTYPES
 
 Serve = Callable[..., Any]
 UNKNOWN: Final = "unknown"
-ALONE: Final = "PyTorch's own kernel computes each row by itself"
-PARTS: Final = "made of operators that are served"
+ROW_WISE: Final = "PyTorch's own kernel computes each row by itself"
+TRY_NEXT: Final = "made of operators that are served"
 
 
 class NotServed(Exception):  # noqa: N818 - no error
-    """Raised for a call that is left to PyTorch, with the reason."""
+    """Raised by a handler to decline a call. ``args[0]`` says why: UNKNOWN, it does not support the
+    arguments; ROW_WISE, PyTorch's kernel computes each row by itself; TRY_NEXT, the next handler
+    may support the call, or PyTorch composes it of operators that have handlers.
+    """
 
 
 def require_floats(*arrays: Any) -> None:
@@ -71,7 +74,7 @@ REASONS: Final[dict[str, str]] = {
         softplus_backward softshrink softshrink_backward threshold threshold_ threshold_backward
     """,
     PIECES: "mse_loss smooth_l1_loss huber_loss binary_cross_entropy",
-    ALONE: """
+    ROW_WISE: """
         _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d_backward
         _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward grid_sampler_2d
         grid_sampler_3d unfold_backward upsample_bicubic2d
@@ -79,22 +82,22 @@ REASONS: Final[dict[str, str]] = {
     WHOLE: "nll_loss_forward",
     HOST: "_assert_async _functional_assert_async _fused_sdp_choice is_set_to record_stream",
 }
-"""Operators by the reason why they need no serving: all overloads. What holds for an operator holds
-for its in-place form, which is listed where PyTorch has no other.
+"""Names of operators by the reason why their rows cannot depend on the batch. A name covers all
+overloads and the in-place form: ``elu`` covers ``elu_``.
 """
 
 FOREACH_SUMS: Final = {"_foreach_norm", "_foreach_powsum"}
-"""The operators on lists of tensors that add elements up; the others are pointwise."""
+"""Operators on lists of tensors that sum elements; other ``_foreach_`` operators are pointwise."""
 
-UNLIKE: Final = {
+ORDER_DEPENDENT: Final = {
     "scatter.reduce",
     "scatter.value_reduce",
     "scatter_.reduce",
     "scatter_.value_reduce",
     *("max.", "max.unary", "min.", "min.unary"),
 }
-"""Overloads that are unlike the others of their name, with their ``out=`` forms: they add, or of +0
-and -0 they return the one or the other.
+"""Overloads (with their ``out=`` forms) whose rows may depend on the batch although :data:`REASONS`
+has their name: they add elements, or return +0 or -0 by the order of comparisons.
 """
 
 
@@ -104,7 +107,9 @@ def _listed() -> dict[str, str]:
 
 
 def overload(name: str) -> Any:
-    """The operator of a name such as ``aten::sum.dim_IntList``; None if Python cannot call it."""
+    """Returns the overload named, for instance, ``aten::sum.dim_IntList``; None if Python cannot
+    call it.
+    """
     space, _, rest = name.partition("::")
     packet, _, which = rest.partition(".")
     found = getattr(getattr(torch.ops, space), packet, None)
@@ -113,11 +118,11 @@ def overload(name: str) -> Any:
 
 @cache
 def reason(op: Any) -> str | None:
-    """Why an operator needs no serving; None if it may."""
+    """Returns the reason why rows of ``op`` cannot depend on the batch; None if they may."""
     schema, packet = op._schema, op.overloadpacket.__name__
     if torch.Tag.nondeterministic_seeded in op.tags and packet != "_fused_sdp_choice":
         return None  # random numbers are drawn by their place
-    if f"{packet}.{schema.overload_name.removesuffix('_out')}" in UNLIKE:
+    if f"{packet}.{schema.overload_name.removesuffix('_out')}" in ORDER_DEPENDENT:
         return None
     if torch.Tag.pointwise in op.tags:
         return POINTWISE

@@ -1,9 +1,9 @@
 """Mutated arguments of a graph, and the choice of those that are written in place.
 
-AOTAutograd makes mutation functional: ``x.index_copy_(...)`` is ``x1 = index_copy(x, ...)``, later
-reads of ``x`` read ``x1``, and the graph ends with ``copy_(x, x1)``. An :class:`Update` has the
-versions of an argument, in order. If all reads of each version come before the next version is
-made, all versions may share the argument's memory.
+AOTAutograd makes mutation functional: ``x.index_copy_(...)`` becomes ``x1 = index_copy(x, ...)``,
+later reads of ``x`` read ``x1``, and the graph ends with ``copy_(x, x1)``. An :class:`Update` has
+these versions of an argument, in order. If all reads of each version run before the next version is
+computed, all versions may share the argument's memory.
 """
 
 from __future__ import annotations
@@ -28,12 +28,16 @@ IN_PLACE: Final = {
     _ATEN.scatter.src: _ATEN.scatter_.src,
     _ATEN.scatter.value: _ATEN.scatter_.value,
 }
-"""In-place forms of those :data:`SCATTERS` that PyTorch computes."""
+"""In-place overloads, by functional overload, of operators in :data:`SCATTERS`. PyTorch is called
+with them for nodes whose result may overwrite their first argument.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """Mutated argument of a graph: its ``versions``; the node ``copy`` writes the last one back."""
+    """Mutated argument of a graph, and its later ``versions``; node ``copy`` writes the last one
+    back.
+    """
 
     argument: fx.Node
     copy: fx.Node
@@ -49,19 +53,19 @@ def packet(node: fx.Node) -> str:
     return getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
 
 
-def puts(node: fx.Node) -> bool:
-    """Whether a node scatters values in PyTorch, without accumulation."""
+def is_scatter(node: fx.Node) -> bool:
+    """Whether a node replaces elements at indices, so that PyTorch can compute it in place."""
     added = node.args[3] if len(node.args) > 3 else node.kwargs.get("accumulate", False)
     return node.target in IN_PLACE and (packet(node) != "index_put" or added is False)
 
 
 def others(node: fx.Node) -> list[fx.Node]:
-    """Returns the nodes among all arguments but the first."""
+    """Returns the nodes among a node's arguments, without its first argument."""
     return list(leaves((node.args[1:], node.kwargs), fx.Node))
 
 
 def views(of: fx.Node) -> Iterator[fx.Node]:
-    """Yields the nodes that may share memory with ``of``, itself first."""
+    """Yields the nodes that may share memory with ``of``, and ``of`` itself first."""
     yield of
     for user in of.users:
         if user.op == "call_function" and user.args[0] is of and _viewing(user):
@@ -104,21 +108,21 @@ def updates(nodes: Iterable[fx.Node]) -> list[Update]:
 def in_place(
     update: Update,
     likes: Mapping[fx.Node, Any],
-    known: Collection[fx.Node],
+    lowered: Collection[fx.Node],
     when: Callable[[fx.Node], tuple[int, ...]],
 ) -> bool:
-    """Whether all versions may share the argument's memory. ``known``: nodes that programs compute;
-    ``when``: sort key of a node's execution, equal within a program.
+    """Whether all versions of an argument may share its memory. ``lowered``: nodes that programs
+    compute; ``when``: sort key of a node's execution, equal within a program.
     """
     like, last = likes[update.argument], update.versions[-1]
     if any(likes[v] != like for v in update.versions) or not like.dense:
         return False
     for old, new in update.steps():
         shared = set(views(old))
-        if new.op != "call_function" or not shared - {old} <= set(known):
+        if new.op != "call_function" or not shared - {old} <= set(lowered):
             return False
-        if new not in known:
-            if not puts(new) or new.args[0] is not old:
+        if new not in lowered:
+            if not is_scatter(new) or new.args[0] is not old:
                 return False
             if not shared.isdisjoint(others(new)):
                 return False

@@ -127,7 +127,7 @@ def test_json_is_all_that_is_printed(tmp_path: Path, capsys: pytest.CaptureFixtu
 
     def work(options: argparse.Namespace) -> int:
         emit("a table")
-        results.keep(options, [{"us": float("nan"), "kernel": "k"}])
+        results.store(options, [{"us": float("nan"), "kernel": "k"}])
         return 1
 
     path, rows = tmp_path / "rows.json", [{"us": None, "kernel": "k"}]

@@ -229,7 +229,7 @@ def test_what_one_file_adds_passes_every_gate(tmp_path):
     run("-m", "ptxgen", "generate", "--check")
     for page in ("docs/reference/operations.md", "docs/reference/support.md"):
         assert "cosine" in (copy / page).read_text()
-    assert "| `squat` | 4, unsigned | 32 |" in (copy / "docs/how-to/quantize.md").read_text()
+    assert "| `squat` | 4, unsigned | 32 |" in (copy / "docs/reference/quantized.md").read_text()
     run("-m", "ptxgen", "golden", "bits", "--update")
     run("-m", "ptxgen", "golden", "bits")
     quiet = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-x")

@@ -13,7 +13,7 @@ import ptxgen
 from ptxgen import reference
 from ptxgen.numerics.option import Activation, Bool, Dtype, Kernel
 from ptxgen.ops import implicit_gemm
-from ptxgen.ops.conv import Groups, Padding, Sizes, Steps, _along, _how, _phases
+from ptxgen.ops.conv import Groups, Padding, Sizes, Steps, _along, _axis_phases, _geometry
 from ptxgen.ops.implicit_gemm import TapSubset
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.operation import op
@@ -43,7 +43,7 @@ def windows(
     O].
     """
     w = b.permute(w, (len(w.shape) - 1, *range(1, len(w.shape) - 1), 0)) if turned else w
-    how, taps = _how(len(x.shape) - 2, stride, padding, dilation), w.shape[1:-1]
+    how, taps = _geometry(len(x.shape) - 2, stride, padding, dilation), w.shape[1:-1]
     count = how.results(x.shape[1:-1], taps)
     y = b.result((x.shape[0], *count, w.shape[0]), out_dtype or x.dtype)
     serve = implicit_gemm.fprop if groups == 1 else implicit_gemm.depthwise
@@ -68,7 +68,7 @@ def image_gradient(
 ) -> Buffer:
     """``conv_dgrad`` of channels last, with a bias, by a kernel that is asked for."""
     dx = b.result((dy.shape[0], *image, w.shape[-1]), out_dtype or dy.dtype)
-    ways = _phases(_how(len(image), stride, padding, dilation), image, w.shape[1:-1])
+    ways = _axis_phases(_geometry(len(image), stride, padding, dilation), image, w.shape[1:-1])
     several = [
         [TapSubset(along, tap, every) for _, (tap, _, every), along in each] for each in ways
     ]
@@ -91,7 +91,7 @@ def filter_gradient(
     kernel: Kernel = None,
 ) -> Buffer:
     """``conv_wgrad`` of channels last, by a kernel that is asked for."""
-    along = _along(_how(len(taps), stride, padding, dilation), taps, dy.shape[1:-1])
+    along = _along(_geometry(len(taps), stride, padding, dilation), taps, dy.shape[1:-1])
     dw = b.result((dy.shape[-1], *taps, x.shape[-1]), out_dtype or x.dtype)
     rows = b.reshape(dy, (-1, dy.shape[-1]))
     implicit_gemm.wgrad(b, x, along, rows, b.reshape(dw, (dy.shape[-1], -1)), kernel)
@@ -156,7 +156,7 @@ def check_gradient(name, case, device):
     rng = np.random.default_rng([SEED, *case.image, *case.taps, case.outs])
     draw = functools.partial(operand, rng, kind=case.kind, dtype=spec.dtype)
     how = {n: getattr(case, n) for n in ("stride", "padding", "dilation")}
-    sides, lies = case.image[1:-1], _how(rank, *how.values())
+    sides, lies = case.image[1:-1], _geometry(rank, *how.values())
     count = lies.results(sides, case.taps)
     how["out_dtype"] = "float32" if case.wide else NUMPY[spec.dtype].name
     last = {"layout": "channels_last"}

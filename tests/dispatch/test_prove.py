@@ -453,7 +453,7 @@ def test_a_fault_in_the_emitted_code_is_found(old: str, new: str, goal: str) -> 
     ("old", "new", "goal"),
     sample(
         [
-            ('_chain_tn_bf16_64x64x64_bf16_ed5e58", 64,', '_64x64x64_bf16_ed5e58", 96,', "launch"),
+            ('_chain_tn_bf16_64x64x64_bf16_ea06b6", 64,', '_64x64x64_bf16_ea06b6", 96,', "launch"),
             ('(4, 0, 16, 16, ("realign_a", 0))', "(4, 0, 16, 16, (0,))", "launch"),
             ("(6, 16, 16, 0, (6,))", "(6, 8, 16, 0, (6,))", "requires"),
             ("and item_c == c0 and n % c1 == 0", "and item_c == c0", "requires"),

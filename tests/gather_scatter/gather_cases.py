@@ -74,7 +74,7 @@ def columns(name):
     if (
         how == "sum_columns" and SPECS[name].warps_per_leaf > 1
     ):  # in f32, where no rounding hides an order
-        made = TABLES["columns",].named[route]
+        made = TABLES["column_reductions",].named[route]
         long = 7 if "cluster" in name else 33
         found.append(functools.partial(check_sums, made, (1, long * 1024 + 9, 8), "f32"))
     return found
@@ -157,7 +157,7 @@ def scan(name):
     table, of = "scan", "cumsum"
     if isinstance(SPECS[name], LogScanSpec):
         table, of = "logscan", "logcumsumexp"
-    route, longest = _route(table, name), 256 * SPECS[name].warps_per_leaf
+    route, longest = _route(table, name), 256 * SPECS[name].warps_per_row
     if SPECS[name].lanes < 32:  # two rows of a warp, one of which may not be there
         shapes = ((5, 128), "wide"), ((33, 99), "normal"), ((9, 5), "special")
         return [functools.partial(check_scan, of, route, *s, True, True) for s in shapes]

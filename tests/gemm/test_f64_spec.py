@@ -209,7 +209,7 @@ def test_chunks(k: int, chunk: int) -> None:
 
 @pytest.mark.parametrize("batch", [0, -1])
 def test_a_reduce_kernel_loads_something(batch: int) -> None:
-    with pytest.raises(SpecError, match=f"batch: {batch} vs >= 1$"):
+    with pytest.raises(SpecError, match=f"chunks_in_flight: {batch} vs >= 1$"):
         F64ReduceSpec(chunks_in_flight=batch)
     with pytest.raises(SpecError, match=r"whole warps: 48 vs 32$"):
         F64ReduceSpec(cta_threads=48)

@@ -112,7 +112,7 @@ def test_parts_refuse_clusters_and_tiles_that_they_cannot_have():
     narrow = replace(SPEC, bn=96)
     with pytest.raises(SpecError, match="panels of 64 columns: 128 vs 96"):
         made(narrow, schedule=Groups("sums"))
-    with pytest.raises(SpecError, match="over: sums vs serial"):
+    with pytest.raises(SpecError, match="grouped_by: sums vs serial"):
         made(replace(SPEC, bn=64, split="serial"), schedule=Groups("sums"))
 
 

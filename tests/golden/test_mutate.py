@@ -51,7 +51,7 @@ def test_mistakes_are_of_all_rooms_that_decide_bits_and_of_all_gates():
 def outcome(tmp_path: Path, source: str, *, old: str = "1 + 1", new: str = "1 + 2"):
     (tmp_path / "sum.py").write_text("TWO = 1 + 1\n")
     mistake = Mistake("a wrong sum", "sum.py", old, new, ("-c", source))
-    found = mutate.tried(mistake, tmp_path, tmp_path)
+    found = mutate.plant_one(mistake, tmp_path, tmp_path)
     assert (tmp_path / "sum.py").read_text() == "TWO = 1 + 1\n", "it is taken back"
     return found
 
@@ -65,7 +65,7 @@ def test_gates_have_names():
 def test_gates_run_together_without_a_mistake():
     one, two = mistakes.tests("x.py", "a and b"), mistakes.tests("x.py", "c")
     every, long = mistakes.tests("y.py", ""), (*one, "--long")
-    found = mutate.together(
+    found = mutate.merge_gates(
         [one, mistakes.BITS, two, long, one, every, mistakes.tests("y.py", "d")]
     )
     assert found == [mistakes.tests("x.py", "(a and b) or (c)"), mistakes.BITS,
@@ -129,4 +129,4 @@ def test_a_survivor_fails_the_run_and_the_tree_is_left_alone(monkeypatch, capsys
 
 def test_a_gate_of_no_tests_is_no_gate(tmp_path):
     done = subprocess.CompletedProcess((), 5, "2103 deselected in 1.23s\n", "")
-    assert not mutate.judged(done, 1.0).caught
+    assert not mutate.outcome_of(done, 1.0).caught

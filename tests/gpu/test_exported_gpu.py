@@ -38,7 +38,7 @@ def test_decoding_writes_caches_where_they_are(dtype, tmp_path):
 
 def test_more_caches_than_graphs_are_kept_for(tmp_path, monkeypatch):
     """With more caches than graphs are kept for, each is written alone, also on another stream."""
-    monkeypatch.setattr(replay, "PLACES_MAX", 2)
+    monkeypatch.setattr(replay, "GRAPHS_MAX", 2)
     model = llama(torch.bfloat16, "cuda", layers=1)
     sets = [[model.caches(1) for _ in range(4)] for _ in range(2)]
     ids, places = torch.tensor([[3]], device="cuda"), torch.tensor([0], device="cuda")

@@ -18,7 +18,7 @@ from ptxgen.spec.row_reductions import facts, reads, way
 from ptxgen.tiles import TABLES
 
 pytestmark = pytest.mark.gpu
-ROUTES = TABLES["rows",].routes
+ROUTES = TABLES["row_reductions",].routes
 SHAPES = [(5, 104), (9, 1000), (4, 2051), (3, 8192), (2, 20000), (2, 33001), (1, 70000)]
 SHAPES += [(140, 1043), (140, 1048), (2, 50257), (2, 50176), (35, 77), (9, 203), (9, 411)]
 
@@ -55,7 +55,7 @@ def test_every_kernel(name, route):
     for i, (m, n) in enumerate(SHAPES):
         values = {"ROWS": m, "COLS": n, "VECTOR": int(n % 8 == 0), "SMS": 132}
         values |= facts(variant)
-        if not ROUTES[route].requires.evaluate(TABLES["rows",].space.environment(values)):
+        if not ROUTES[route].requires.evaluate(TABLES["row_reductions",].space.environment(values)):
             continue
         rng = np.random.default_rng([SEED, route, i])
         given = arrays(name, (m, n), bfloat16)

@@ -79,9 +79,9 @@ def cubin(arch):
 
     program = call(nvrtc.nvrtcCreateProgram, SOURCE.encode(), b"k.cu", 0, [], [])
     call(nvrtc.nvrtcCompileProgram, program, 1, [f"--gpu-architecture={arch}".encode()])
-    image = b" " * call(nvrtc.nvrtcGetCUBINSize, program)
+    image = bytearray(call(nvrtc.nvrtcGetCUBINSize, program))
     call(nvrtc.nvrtcGetCUBIN, program, image)
-    return image
+    return bytes(image)
 
 
 LAYOUT = struct.Struct("<5Q3q5I")

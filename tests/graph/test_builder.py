@@ -91,7 +91,7 @@ def test_random_programs_are_nodes() -> None:
             did |= {name} if sizes[0] != sizes[1] else set()
         captured = ptxgen.capture(b.program(), passes=graph.fewer)
         assert not mismatch(captured(*arrays), drawn(*arrays)), drawn
-    assert did >= {"common", "copies", "dead", "fuse", "rows"}, did
+    assert did >= {"common", "copies", "dead", "fuse", "fuse_reductions"}, did
 
 
 def test_a_function_of_ones_own_is_a_node() -> None:

@@ -218,7 +218,7 @@ def test_a_condition_that_gradients_read_is_stored_as_it_was():
         return y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6), x > 0
 
     for dtype in (torch.bfloat16, torch.float32):
-        compared(function, *matrices((6, 8), dtype=dtype), how=traced, passes=["rows"])
+        compared(function, *matrices((6, 8), dtype=dtype), how=traced, passes=["fuse_reductions"])
 
 
 # -- outputs that are views -------------------------------------------------------------------
@@ -651,6 +651,15 @@ def test_what_nothing_is_known_of():
     assert "unknown: may depend on the batch: 1" in str(report)
     with pytest.raises(UnservedError, match=r"aten\.linalg_inv_ex"):
         torch.compile(function, backend=pt.Backend(strict=True))(*matrices((4, 4), grad=False))
+
+
+def test_random_numbers_are_unknown_though_nothing_is_read():
+    def function(x):
+        return x @ x + torch.rand(4, 4)
+
+    backend = pt.Backend(strict=True)
+    with pytest.raises(UnservedError, match=r"aten\.rand\.default"):
+        torch.compile(function, backend=backend)(*matrices((4, 4), grad=False))
 
 
 def test_operations_of_the_library():

@@ -244,7 +244,7 @@ def test_what_the_host_waits_for_is_not_recorded():
         made = torch.compile(function, backend=backend, fullgraph=True)
         made(drawn(4, 4), drawn(4) > 0)
         (own,) = {segment.of for segment in backend.report()._segments}
-        calls = [m.outward[0] for m in own.moves if isinstance(m, graphs.TorchCall)]
+        calls = [m.outputs[0] for m in own.sequence if isinstance(m, graphs.TorchCall)]
         return [str(n.target) for n in calls if not own._enqueued(n)]
 
     def places(x, mask):

@@ -277,11 +277,11 @@ def test_models_of_transformers_with_the_switch():
 
 def test_counts_of_integers_are_steps():
     pytest.importorskip("torch")
-    from ptxgen.torch.lowering import PLACES
+    from ptxgen.torch.lowering import INDEXING
 
     at = Interpreter("histc")
     ids = np.array([0, 3, 3, 1, 7, -1], np.int32)
-    found = PLACES["histc"](at, None, at.array("x", ids), 4, 0, 3)
+    found = INDEXING["histc"](at, None, at.array("x", ids), 4, 0, 3)
     assert at.value(found).tolist() == [1, 1, 0, 2]
 
 

@@ -171,7 +171,7 @@ def test_illegal_products_do_not_exist(change, message):
     [
         (lambda: UnpackSpec("s8"), "dtype: s8"),
         (lambda: UnpackSpec(cta_threads=48), "whole warps: 48"),
-        (lambda: UnpackSpec(vectors_per_thread=0), "turns: 0"),
+        (lambda: UnpackSpec(vectors_per_thread=0), "vectors_per_thread: 0"),
     ],
 )
 def test_illegal_copies_do_not_exist(make, message):

@@ -310,7 +310,7 @@ def rowwise(name: str) -> list[Check]:
     """Rows around the end of what a lane, a warp and a kernel has; more rows than a CTA's."""
     if SPECS[name].part in DOWN:
         return down(name)
-    routes = [r for r in TABLES["rows",].routes if name in r.names]
+    routes = [r for r in TABLES["row_reductions",].routes if name in r.names]
     spec, route = SPECS[name], routes[-1]  # of routes in several steps: all of them
     split = len(route.kernels) > 1
     if split and route.kernels[0].is_last:
@@ -340,7 +340,7 @@ def check_down(name: str, shape: tuple[int, int], kind: str, device: Any) -> Non
 
 def down(name: str) -> list[Check]:
     """Lanes without rows and with some, two leaves of rows; rows of one warp and of all."""
-    route = next(r for r in TABLES["rows", "down"].routes if name in r.names)
+    route = next(r for r in TABLES["row_reductions", "down"].routes if name in r.names)
     vector = route.main.vectorized
     most = min(route.main.capacity, 1024 * 3)
     shapes = [(11, most if vector else most - 3), (1034, 24 if vector else 13), (0, 8)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxgen.errors import PtxgenError
-from ptxgen.interp.text.forms import CLASSES, Form, Slot, forms, named
+from ptxgen.interp.text.forms import CLASSES, Form, Slot, forms, matching_forms
 from ptxgen.runtime import Parameters
 from ptxgen.runtime.cpu import CpuDevice
 
@@ -83,7 +83,7 @@ class Drawer:
         pick = self.random
         form = pick.choice(forms()[pick.choice(self.opcodes)])
         name = self.name(form)
-        groups = dict(named(name)[0][1]) if named(name) else {}
+        groups = dict(matching_forms(name)[0][1]) if matching_forms(name) else {}
         count = pick.randint(form.required, len(form.operands))
         operands = [self.operand(pick.choice(s), groups) for s in form.operands[:count]]
         if pick.random() < 0.5:

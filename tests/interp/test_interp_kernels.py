@@ -123,7 +123,7 @@ def difference(name):
 
 def kind(name):
     """Family, and what a kernel does of it, where they do not do all the same."""
-    told = ("family", "part", "capped", "result")
+    told = ("family", "part", "has_softcap", "result")
     return " ".join(str(getattr(SPECS[name], fact, "")) for fact in told)
 
 

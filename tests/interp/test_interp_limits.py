@@ -120,7 +120,7 @@ again:
 @SEEDS
 def test_a_spin_lock_in_every_lane(seed: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lane that has the lock is further on than those of its warp that spin."""
-    monkeypatch.setattr(machine, "PATIENCE", 64)
+    monkeypatch.setattr(machine, "YIELD_AFTER", 64)
     assert run(LOCK, out=np.zeros(2, np.uint32), grid=2, seed=seed).tolist() == [0, 64]
 
 
@@ -137,7 +137,7 @@ def test_a_long_launch_says_so(
     with caplog.at_level(logging.WARNING, "ptxgen"):
         run(text, grid=8, wave_lanes=32)
         assert not caplog.records
-        monkeypatch.setattr(machine, "SLOW", 0.0)
+        monkeypatch.setattr(machine, "WARN_SECONDS", 0.0)
         run(text, grid=8, wave_lanes=32)
     (record,) = caplog.records
     assert "main will take about" in record.getMessage() and "interprets" in record.getMessage()
@@ -170,13 +170,13 @@ def test_devices_share_a_kernel_that_is_decoded_once(monkeypatch) -> None:
     made: list[str] = []
     decoded = program.Program
     monkeypatch.setattr(program, "Program", lambda *of: made.append(of[1]) or decoded(*of))
-    monkeypatch.setattr(program, "_kept", {})
+    monkeypatch.setattr(program, "_cache", {})
     head = ".global .align 4 .u32 unread = 3;\n"
     body = "    st.global.u32 [%rd0], 5;\n"
     for _ in range(3):
         assert run(body, head=head)[0] == 5
     assert made == ["main"]
-    monkeypatch.setattr(program, "KEPT", 0)  # the latest stays, whatever its size
+    monkeypatch.setattr(program, "CACHE_LIMIT", 0)  # the latest stays, whatever its size
     for text in (body, body, body.replace("5", "6"), body):
         run(text, head=head)
     assert len(made) == 3

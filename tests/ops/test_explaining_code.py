@@ -44,7 +44,9 @@ def test_several_steps_share_one_allocation():
 
 def test_the_code_of_a_call_is_the_text_of_it():
     """The printed text is the one that is compiled."""
-    made = prepared._made("f", (), ["def $call():", "    return $x"], "<a test>", {"$x": 7})
+    made = prepared._compiled_function(
+        "f", (), ["def $call():", "    return $x"], "<a test>", {"$x": 7}
+    )
     assert made() == 7 and made.__dict__["source"] == "def _call():\n    return _x\n"
 
 

@@ -306,11 +306,11 @@ def test_ptx_has_only_ieee_operations() -> None:
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"probe.cu", 0, [], [])
     (status,) = nvrtc.nvrtcCompileProgram(program, 1, [b"--gpu-architecture=compute_80"])
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
+    log = bytearray(size)
     nvrtc.nvrtcGetProgramLog(program, log)
     assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
     _, size = nvrtc.nvrtcGetPTXSize(program)
-    buffer = b" " * size
+    buffer = bytearray(size)
     nvrtc.nvrtcGetPTX(program, buffer)
     ptx = buffer.decode()
     assert "div.rn.f32" in ptx

@@ -16,7 +16,7 @@ import ptxgen
 from ptxgen import functions as f
 from ptxgen.errors import DtypeError, FormulaError, OptionError, PtxgenError, ShapeError
 from ptxgen.numerics.dtype import FULL
-from ptxgen.ops.pointwise import Walk, collapse
+from ptxgen.ops.pointwise import LoopNest, collapse
 from ptxgen.ops.pointwise_table import ROWS
 from ptxgen.program.buffer import imagined
 from ptxgen.program.launch import serving
@@ -105,15 +105,15 @@ def test_an_array_that_lies_along_an_odd_dimension_is_walked_along_it() -> None:
     """Two vectors of the result come first, then that dimension: a warp has 16 positions of it."""
     views = [imagined((3, 9, 96), "bfloat16") for _ in range(2)]
     sizes, steps = (96, 9, 3), ((9, 1, 864), (1, 96, 864))
-    walk = Walk(views, sizes, steps, 1)
+    walk = LoopNest(views, sizes, steps, 1)
     assert walk.step(8, 8) == (2, 0)
     assert (walk.sizes, walk.steps) == ((16, 9, 6, 3), ((9, 1, 144, 864), (1, 96, 16, 864)))
-    assert [letter for letter, _ in walk.ways] == ["s", "v"]
+    assert [letter for letter, _ in walk.accesses] == ["s", "v"]
     for same in ((24, 9, 3), (16, 9, 3)):  # no two vectors, or not more
-        walk = Walk(views, same, steps, 1)
+        walk = LoopNest(views, same, steps, 1)
         assert walk.step(8, 8) == (2, 0) and walk.sizes == same
     apart = (9, 2, 864), (1, 96, 864)  # along no dimension
-    walk = Walk(views, sizes, apart, 1)
+    walk = LoopNest(views, sizes, apart, 1)
     assert walk.step(8, 8) == (2, 0) and walk.sizes == sizes
 
 

@@ -193,7 +193,7 @@ def gpu(monkeypatch):
 
 def learnt(value):
     """Returns whether a value is the code of a prepared call."""
-    if type(value) in (prepared.Careful, prepared.Into):
+    if type(value) in (prepared.NegationChecked, prepared.Into):
         return True
     return type(value) is FunctionType and value.__code__.co_filename == "<prepared call>"
 

@@ -142,7 +142,7 @@ def test_nothing_is_traced_chosen_rendered_or_compiled(tmp_path: Path, monkeypat
 
     for module, name in [
         (render, "source"),
-        (compile, "_through"),
+        (compile, "_get_or_build"),
         (dispatch, "candidates"),
         (launch, "choose"),
         (launch, "candidates"),
@@ -286,7 +286,9 @@ def test_programs_that_no_replay_can_stand_for_are_refused() -> None:
         return b.finish(lower(b, b.input("x", imagined((4, 8), "float32"))))
 
     x = drawn(4, 8)
-    turned = ptxgen.capture(program(lambda b, x: b.permute(b.neg(x), (1, 0)), rows=True))
+    turned = ptxgen.capture(
+        program(lambda b, x: b.permute(b.neg(x), (1, 0)), contiguous_results=True)
+    )
     same(turned(x), -x.T)
     for lower, how, says in [
         (lambda b, x: b.narrow(b.neg(x), 1, 0, 3), {}, r"returns <out float32 \[4, 3\]>, a view"),
@@ -304,7 +306,7 @@ def test_arrays_from_outside_lie_as_they_did(tmp_path: Path) -> None:
     """Turned, apart, backwards, and not at a multiple of 16."""
     cpu, x, w = get_device("cpu"), drawn(4, 8), drawn(8, 16)
     for strides, low in [((16, 1), 0), ((1, 24), 8), ((40, 2), 4), ((0, 1), 12), ((-16, 1), 0)]:
-        b = ProgramBuilder(OPERATIONS, "it", rows=True)
+        b = ProgramBuilder(OPERATIONS, "it", contiguous_results=True)
         own = b.input("x", imagined((4, 8), "float32"))
         lies = b.input("w", Buffer(Memory("w", INPUT, low=low), (8, 16), strides, "float32"))
         program = b.finish(

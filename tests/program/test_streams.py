@@ -19,7 +19,7 @@ import ptxgen
 from ptxgen import functions as f
 from ptxgen import graph
 from ptxgen.errors import OptionError
-from ptxgen.program.arena import ROOM, Piece, check, least, place, place_apart
+from ptxgen.program.arena import SLACK_MAX, Piece, check, least, place, place_separated
 from ptxgen.program.depends import Touch, before
 from ptxgen.program.execute import fire, plan
 from ptxgen.program.recorded import recorded
@@ -176,17 +176,17 @@ pieces = st.lists(st.tuples(st.integers(1, 4000), st.integers(0, 20), st.integer
 @given(pieces, st.integers(0, 4))
 def test_pieces_lie_apart_where_there_is_room(drawn, steps: int) -> None:
     given = [Piece(nbytes, first, first + long) for nbytes, first, long in drawn]
-    offsets, nbytes = place_apart(given, steps)
+    offsets, nbytes = place_separated(given, steps)
     check(given, offsets)
-    assert place_apart(given, 0) == place(given)
-    assert least(given) <= nbytes <= max(ROOM * least(given), place(given)[1])
+    assert place_separated(given, 0) == place(given)
+    assert least(given) <= nbytes <= max(SLACK_MAX * least(given), place(given)[1])
 
 
 def test_scratch_memory_of_neighbours_lies_apart() -> None:
     large, scratch = Piece(1 << 20, 0, 9), [Piece(1 << 12, i, i) for i in range(2, 5)]
-    offsets, nbytes = place_apart([large, *scratch], STREAMS - 1)
-    assert len(set(offsets)) == 4 and nbytes <= ROOM * least([large, *scratch])
-    offsets, _ = place_apart([large, *scratch], 0)
+    offsets, nbytes = place_separated([large, *scratch], STREAMS - 1)
+    assert len(set(offsets)) == 4 and nbytes <= SLACK_MAX * least([large, *scratch])
+    offsets, _ = place_separated([large, *scratch], 0)
     assert len(set(offsets)) == 2
 
 

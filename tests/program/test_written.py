@@ -30,7 +30,7 @@ def stepped(x, c):
 @pytest.mark.parametrize("streams", [1, 3])
 @pytest.mark.parametrize("passes", [None, graph.fewer])
 def test_a_function_that_writes_an_argument(passes, streams, tmp_path, monkeypatch):
-    monkeypatch.setattr(replay, "PLACES_MAX", 3)
+    monkeypatch.setattr(replay, "GRAPHS_MAX", 3)
     rng = np.random.default_rng(0)
     x, c = (rng.standard_normal((4, n), np.float32) for n in (2, 5))
     made = ptxgen.capture(stepped, x, c, passes=passes, streams=streams)

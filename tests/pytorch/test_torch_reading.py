@@ -41,27 +41,27 @@ def test_masks_are_known_by_their_values():
     rng = random.Random(50)
     for _ in range(400):
         queries, keys = (rng.randint(1, 12) for _ in "qk")
-        made = reading.Seen(rng.random() < 0.5, rng.choice([None, *range(1, 14)]))
+        made = reading.MaskPattern(rng.random() < 0.5, rng.choice([None, *range(1, 14)]))
         mask = mask_of(queries, keys, made)
         lead = rng.choice([(), (1, 1), (2, 1), (3, 2)])
-        found = reading.seen(mask.expand(*lead, queries, keys))
+        found = reading.mask_pattern(mask.expand(*lead, queries, keys))
         assert found is not None, f"{made} of {queries} queries and {keys} keys"
         assert torch.equal(mask_of(queries, keys, found), mask), (made, found, queries, keys)
         at = rng.randrange(queries), rng.randrange(keys)
         mask[at] = ~mask[at]
-        other = reading.seen(mask)
+        other = reading.mask_pattern(mask)
         assert other is None or torch.equal(mask_of(queries, keys, other), mask), (made, at)
 
 
 def test_other_masks_are_left():
     rows = torch.ones(2, 1, 4, 4, dtype=torch.bool)
     rows[1, 0, :, 0] = False
-    assert reading.seen(rows) is None, "of padding, which is a sequence's own"
+    assert reading.mask_pattern(rows) is None, "of padding, which is a sequence's own"
     places = torch.arange(8)
     chunks = (places[:, None] >= places) & (places[:, None] // 4 == places // 4)
-    assert reading.seen(chunks) is None
-    assert reading.seen(torch.zeros(4, 4)) is None, "of numbers, which are added"
-    assert reading.seen(torch.ones(4, 0, dtype=torch.bool)) is None
+    assert reading.mask_pattern(chunks) is None
+    assert reading.mask_pattern(torch.zeros(4, 4)) is None, "of numbers, which are added"
+    assert reading.mask_pattern(torch.ones(4, 0, dtype=torch.bool)) is None
 
 
 def _item(mask):
@@ -128,15 +128,15 @@ def test_attention_is_told_what_masks_of_sizes_say():
     assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
     told = []
 
-    def attention(*args, seen=None, **how):
-        told.append(seen)
+    def attention(*args, pattern=None, **how):
+        told.append(pattern)
         return args[0]
 
     def backend(module, example):
         for node in module.graph.nodes:
             if node.target is functional.scaled_dot_product_attention:
                 node.target = attention
-        reading.as_run(module, attention, "auto", lambda device: True)
+        reading.as_in_eager(module, attention, "auto", lambda device: True)
         return module
 
     torch._dynamo.reset()
@@ -170,7 +170,7 @@ def test_our_attention_is_told_what_masks_of_sizes_say():
     told = []
 
     def backend(module, example):
-        reading.as_run(module, None, "auto", lambda device: True)
+        reading.as_in_eager(module, None, "auto", lambda device: True)
         for node in module.graph.nodes:
             if node.target in reading._own_attention():
                 masked = isinstance(node.args[4], torch.fx.Node)

@@ -311,7 +311,7 @@ def test_images_are_whole_where_nothing_is_recorded(name, dtype, layout):
     x, v = rows_of((3, 6, 9, 10)).to(dtype), rows_of((6,), 1).to(dtype)
     x[0, 0, 0, :3], x[1], x[2, :, ::2] = float("nan"), -0.0, 0.0
     x, whole = x.contiguous(memory_format=layout), IMAGES[name]
-    (part,) = {p for n, (p, _) in aten.WHOLE.items() if n == name.split(",")[0]}
+    (part,) = {p for n, (p, _) in aten.INFERENCE.items() if n == name.split(",")[0]}
     with pt.batch_invariant(strict=True) as block:
         with torch.no_grad():
             alone = whole(x, v)
@@ -323,13 +323,13 @@ def test_images_are_whole_where_nothing_is_recorded(name, dtype, layout):
 
 def test_what_no_program_serves_is_not_tried_again(monkeypatch):
     """Batch norm that writes statistics: above autograd and below it a program is tried once."""
-    tried, carried_out = [], serve._carried_out
+    tried, carried_out = [], serve._run_program
 
     def noted(frame, *rest):
         tried.append(frame.op.name)
         return carried_out(frame, *rest)
 
-    monkeypatch.setattr(serve, "_carried_out", noted)
+    monkeypatch.setattr(serve, "_run_program", noted)
     assert prepared.TORCH.seen(torch.Tensor)  # as on a GPU: calls are told apart
     x, mean, var = rows_of((4, 5, 6)), torch.zeros(5), torch.ones(5)
     with pt.batch_invariant(strict=True) as block, torch.no_grad():
@@ -620,7 +620,7 @@ def test_attention_is_one_node_that_gives_what_its_parts_give(name, monkeypatch)
 
     with pt.batch_invariant():
         one, found = called()
-        monkeypatch.setattr(aten, "at_once", lambda *args, **options: None)
+        monkeypatch.setattr(aten, "record_fused", lambda *args, **options: None)
         _, expected = called()
     assert one == (not name.startswith("causal"))
     for x, part in zip(found, expected, strict=True):

@@ -230,7 +230,7 @@ def test_a_spec_refuses_what_it_cannot_be():
         (QuantizedMmaSpec, {"contract": FMA}, "contract: fma/3 vs wide/1"),
         (QuantizedMmaSpec, {"tm": 1, "bm": 32}, "tm: 1 vs"),
         (QuantizedMmaSpec, {"tn": 1}, "tn: 1 vs"),
-        (QuantizedMmaSpec, {"align_a": 16}, "ahead: 1 vs >= 2"),
+        (QuantizedMmaSpec, {"align_a": 16}, "prefetch: 1 vs >= 2"),
         (QuantizedMmaSpec, {"min_arch": "sm_100"}, "min_arch: sm_100 vs sm_90"),
     ):
         with pytest.raises(SpecError, match=why):

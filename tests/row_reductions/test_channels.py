@@ -82,7 +82,7 @@ def test_one_launch_or_two_have_the_same_bits(monkeypatch, dtype, vectors):
     var[0] = 0.0
     given = mean, var, weight if vectors[0] else None, bias if vectors[1] else None
     names = "x", "running_mean", "running_var", "weight", "bias"
-    monkeypatch.setattr(channels, "ALONE_MAX", x[:2].size)
+    monkeypatch.setattr(channels, "ONE_LAUNCH_MAX", x[:2].size)
     same = reference.batch_norm(x, *given)
     for rows, launches in ((x, 2), (x[:2], 1)):
         pairs = zip(names, (rows, *given), strict=True)

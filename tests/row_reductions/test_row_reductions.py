@@ -284,7 +284,7 @@ def test_a_rows_bits_depend_on_that_row_alone():
     assert (call("softmax", [wider]) == everything).all()
 
 
-STAGED = [r for r in TABLES["rows",].routes if r.kernels[0].part == "staged"]
+STAGED = [r for r in TABLES["row_reductions",].routes if r.kernels[0].part == "staged"]
 
 
 @pytest.mark.parametrize("name", ["softmax", "add_rms_norm", "cross_entropy"])
@@ -292,13 +292,13 @@ STAGED = [r for r in TABLES["rows",].routes if r.kernels[0].part == "staged"]
 def test_ctas_walk_over_rows_in_shared_memory(route, name):
     """Rows that begin at any address, within wider ones of NaN, and weights off 16 bytes."""
     unit = 8 if route.kernels[0].vectorized else 1
-    m, n, step = 3 * route.kernels[0].per_sm + 1, 1043 // unit * unit, 1052 + 5 % unit
+    m, n, step = 3 * route.kernels[0].ctas_per_sm + 1, 1043 // unit * unit, 1052 + 5 % unit
     given = arrays(name, (m, n), bfloat16)
     row = TABLE[name]
     dtypes = {a: "i64" if a in row.integers else "bf16" for a in row.arrays}
     numbers = row.given({a: o.default for a, o in row.numbers.items()})
     kernel = route.of(row.variant(dtypes, row.outputs("bf16", dtypes), numbers))
-    if reads(kernel.kernels[0].variant) > kernel.kernels[0].read:
+    if reads(kernel.kernels[0].variant) > kernel.kernels[0].buffer_itemsize:
         pytest.skip(f"{name} reads more of an element")
     expected = compute(name, *given)
     for i, of in enumerate(row.arrays.values()):

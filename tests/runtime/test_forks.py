@@ -100,7 +100,7 @@ def test_a_child_computes_though_a_thread_held_the_locks() -> None:
 
         def hold() -> None:
             with contextlib.ExitStack() as held:
-                for lock in list(locks._made):
+                for lock in list(locks._locks):
                     held.enter_context(lock)
                 inside.set()
                 done.wait()

@@ -253,7 +253,7 @@ ALTERNATIVES: dict[str, list[Any]] = {
     "persistent": [False, True],
     "ctas_per_sm": [1, 2, 3],
     "raster": [0, 4, 8, 16],
-    "order": ["rows", "columns", "cols"],
+    "fma_order": ["rows", "columns", "cols"],
     "dtype": ["f32", "bf16", "f16"],
     "swap_operands": [False, True],
     "producer_warps": [0, 2, 4],

@@ -14,7 +14,7 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
     splits = -(-keys // 1024)
-    # 0: few rows, many keys: a CTA has a split
+    # 0: portable; few rows, many keys: a CTA computes a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) <= 67108864
@@ -28,7 +28,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 1: a CTA has all keys
+    # 1: portable; a CTA streams all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
             1, ("attention_f32_128_32_ed9a33",), ((-(-rows // 32) + extra) * pairs * 1,), (),

@@ -15,14 +15,14 @@ def candidates(
     plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
-    # 0: small tiles
+    # 0: portable; small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647 and depth + width <= 256:
         choice = Choice(
             0, ("attention_grad_dkdv_f32_128_32_ebd028",), ((-(-rows // 32) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 1: one for each SM
+    # 1: portable; large tiles, where each SM gets one
     if (
         arch in SOME_0 and (-(-rows // 32) + extra) * pairs <= 2147483647
         and sms <= (-(-rows // 32) + extra) * pairs
@@ -33,7 +33,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 2: small tiles
+    # 2: portable; small tiles
     if (
         (-(-rows // 16) + extra) * pairs <= 2147483647
         and (-(-rows // 32) + extra) * pairs <= 2147483647

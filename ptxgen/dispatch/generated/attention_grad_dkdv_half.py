@@ -16,7 +16,7 @@ def candidates(
     plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
-    # 0: Hopper: wgmma, the copy engine: one warpgroup
+    # 0: Hopper: wgmma and TMA; one consumer warpgroup
     if (
         arch in SOME_0 and plain == 1 and maps == 0 and depth + width <= 256
         and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647
@@ -28,7 +28,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 1: Hopper: wgmma, the copy engine
+    # 1: Hopper: wgmma and TMA; two consumer warpgroups
     if (
         arch in SOME_0 and plain == 1 and maps == 0 and depth + width <= 256
         and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
@@ -40,7 +40,7 @@ def candidates(
         yield Candidate(0.0, choice)
         return
     pieces_maps_rows1024 = maps * -(-rows // 1024)
-    # 2: Hopper: wgmma, the copy engine: one warpgroup, a map of the mask
+    # 2: Hopper: wgmma and TMA; one consumer warpgroup, bit map of the mask
     if (
         arch in SOME_0 and maps >= 1 and rows <= 65536 and pieces_maps_rows1024 * 4096 <= 1073741824
         and plain == 1 and past <= 262144 and depth + width <= 256
@@ -55,7 +55,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 3: Hopper: wgmma, the copy engine, a map of the mask
+    # 3: Hopper: wgmma and TMA; two consumer warpgroups, bit map of the mask
     if (
         arch in SOME_0 and maps >= 1 and rows <= 65536 and pieces_maps_rows1024 * 4096 <= 1073741824
         and plain == 1 and past <= 262144 and depth + width <= 256
@@ -69,7 +69,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 4: one for each SM
+    # 4: portable; large tiles, where each SM gets one
     if (
         arch in SOME_1 and (-(-rows // 128) + extra) * pairs <= 2147483647 and depth + width <= 256
         and sms <= (-(-rows // 128) + extra) * pairs
@@ -80,14 +80,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 5: small tiles
+    # 5: portable; small tiles
     if (-(-rows // 64) + extra) * pairs <= 2147483647 and depth + width <= 256:
         choice = Choice(
             5, ("attention_grad_dkdv_bf16_128_64_0611df",), ((-(-rows // 64) + extra) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 6: Hopper: wgmma, the copy engine: one warpgroup
+    # 6: Hopper: wgmma and TMA; one consumer warpgroup
     if (
         arch in SOME_0 and plain == 1 and maps == 0 and depth + width > 256
         and (-(-rows // 64) + extra) * pairs * 2 <= 2147483647
@@ -99,7 +99,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 7: Hopper: wgmma, the copy engine
+    # 7: Hopper: wgmma and TMA; two consumer warpgroups
     if (
         arch in SOME_0 and plain == 1 and maps == 0 and depth + width > 256
         and (-(-rows // 128) + extra) * pairs * 2 <= 2147483647
@@ -110,7 +110,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 8: Hopper: wgmma, the copy engine: one warpgroup, a map of the mask
+    # 8: Hopper: wgmma and TMA; one consumer warpgroup, bit map of the mask
     if (
         arch in SOME_0 and maps >= 1 and rows <= 65536 and pieces_maps_rows1024 * 4096 <= 1073741824
         and plain == 1 and past <= 262144 and depth + width > 256
@@ -124,7 +124,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 9: one for each SM
+    # 9: portable; large tiles, where each SM gets one
     if (
         arch in SOME_1 and (-(-rows // 64) + extra) * pairs <= 2147483647
         and sms <= (-(-rows // 64) + extra) * pairs
@@ -135,7 +135,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 10: small tiles
+    # 10: portable; small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
             10, ("attention_grad_dk_bf16_256_32_d004dd", "attention_grad_dv_bf16_256_32_bd8608"),

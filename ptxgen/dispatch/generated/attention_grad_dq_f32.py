@@ -13,7 +13,7 @@ def candidates(
     plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
-    # 0: small tiles
+    # 0: portable; small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
             0, ("attention_grad_dq_f32_128_32_4f5876",), ((-(-rows // 32) + extra) * pairs,), (),

@@ -16,7 +16,7 @@ def candidates(
     plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
-    # 0: Hopper: wgmma, the copy engine: one warpgroup
+    # 0: Hopper: wgmma and TMA; one consumer warpgroup
     if (
         arch in SOME_0 and plain == 1 and maps == 0
         and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
@@ -28,7 +28,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 1: Hopper: wgmma, the copy engine: three warpgroups
+    # 1: Hopper: wgmma and TMA; three consumer warpgroups
     if (
         arch in SOME_0 and plain == 1 and maps == 0 and depth <= 96 and width <= 96
         and (-(-rows // 192) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
@@ -39,7 +39,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 2: Hopper: wgmma, the copy engine
+    # 2: Hopper: wgmma and TMA; two consumer warpgroups
     if (
         arch in SOME_0 and plain == 1 and maps == 0
         and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647 and (rows > 64 or past > 64)
@@ -51,7 +51,7 @@ def candidates(
         yield Candidate(0.0, choice)
         return
     pieces_maps_past1024 = maps * -(-past // 1024)
-    # 3: Hopper: wgmma, the copy engine: one warpgroup, a map of the mask
+    # 3: Hopper: wgmma and TMA; one consumer warpgroup, bit map of the mask
     if (
         arch in SOME_0 and maps >= 1 and past <= 65536 and pieces_maps_past1024 * 4096 <= 1073741824
         and plain == 1 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647
@@ -64,7 +64,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 4: Hopper: wgmma, the copy engine: three warpgroups, a map of the mask
+    # 4: Hopper: wgmma and TMA; three consumer warpgroups, bit map of the mask
     if (
         arch in SOME_0 and maps >= 1 and past <= 65536 and pieces_maps_past1024 * 4096 <= 1073741824
         and plain == 1 and depth <= 96 and width <= 96
@@ -77,7 +77,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 5: Hopper: wgmma, the copy engine, a map of the mask
+    # 5: Hopper: wgmma and TMA; two consumer warpgroups, bit map of the mask
     if (
         arch in SOME_0 and maps >= 1 and past <= 65536 and pieces_maps_past1024 * 4096 <= 1073741824
         and plain == 1 and (-(-rows // 128) + extra) * pairs * 1 <= 2147483647
@@ -90,7 +90,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 6: one for each SM
+    # 6: portable; large tiles, where each SM gets one
     if (
         arch in SOME_1 and (-(-rows // 64) + extra) * pairs <= 2147483647
         and sms <= (-(-rows // 64) + extra) * pairs
@@ -100,7 +100,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 7: small tiles
+    # 7: portable; small tiles
     if (-(-rows // 32) + extra) * pairs <= 2147483647:
         choice = Choice(
             7, ("attention_grad_dq_bf16_128_32_8e4d34",), ((-(-rows // 32) + extra) * pairs,), (),

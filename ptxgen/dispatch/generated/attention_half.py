@@ -21,7 +21,7 @@ def candidates(
     splits = -(-keys // 1024)
     fewest = (-(-rows // 16) + extra) * pairs
     large = (-(-rows // 128) + extra) * pairs
-    # 0: few rows and keys: 8 warps have all at once
+    # 0: few rows and keys: 8 warps share 16 rows and load all keys together
     if (
         arch in SOME_0 and keys <= 128 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (rows <= 16 or rows < extra * 16 or fewest <= sms)
@@ -31,7 +31,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 1: few rows and keys: 16 warps have all at once
+    # 1: few rows and keys: 16 warps share 16 rows and load all keys together
     if (
         arch in SOME_1 and keys <= 256 and depth <= 192 and width <= 192
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and fewest <= sms
@@ -42,7 +42,7 @@ def candidates(
         yield Candidate(0.0, choice)
         return
     pieces_maps_keys1024 = maps * -(-keys // 1024)
-    # 2: Hopper: wgmma, the copy engine, a map of the mask, few rows, many keys: a CTA has a split
+    # 2: Hopper: wgmma and TMA, bit map of the mask; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
         and paged == 0 and width <= 192
@@ -73,7 +73,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 3: Hopper: wgmma, the copy engine, a map of the mask, few rows, many keys: a CTA has a split
+    # 3: Hopper: wgmma and TMA, bit map of the mask; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
         and paged == 0 and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
@@ -102,7 +102,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 4: Hopper: wgmma, the copy engine, a map of the mask: three warpgroups
+    # 4: Hopper: wgmma and TMA, bit map of the mask; three consumer warpgroups
     if (
         arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
         and paged == 0 and width <= 128
@@ -125,7 +125,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 5: Hopper: wgmma, the copy engine, a map of the mask: one warpgroup
+    # 5: Hopper: wgmma and TMA, bit map of the mask; one consumer warpgroup
     if (
         arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
         and paged == 0 and width <= 192
@@ -153,7 +153,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 6: Hopper: wgmma, the copy engine, a map of the mask
+    # 6: Hopper: wgmma and TMA, bit map of the mask; two consumer warpgroups
     if (
         arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
         and paged == 0 and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -174,7 +174,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 7: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
+    # 7: Hopper: wgmma and TMA; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
@@ -196,7 +196,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 8: Hopper: wgmma, the copy engine, few rows, many keys: a CTA has a split
+    # 8: Hopper: wgmma and TMA; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and paged == 0
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
@@ -217,7 +217,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 9: Hopper: wgmma, the copy engine: three warpgroups
+    # 9: Hopper: wgmma and TMA; three consumer warpgroups
     if (
         arch in SOME_2 and paged == 0 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -236,7 +236,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 10: Hopper: wgmma, the copy engine: one warpgroup
+    # 10: Hopper: wgmma and TMA; one consumer warpgroup
     if (
         arch in SOME_2 and paged == 0 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
@@ -260,7 +260,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 11: Hopper: wgmma, the copy engine
+    # 11: Hopper: wgmma and TMA; two consumer warpgroups
     if (
         arch in SOME_2 and paged == 0
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -278,7 +278,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 12: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    # 12: Hopper: wgmma and TMA, paged keys; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
@@ -301,7 +301,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 13: Hopper: wgmma, the copy engine, of pages, few rows, many keys: a CTA has a split
+    # 13: Hopper: wgmma and TMA, paged keys; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
@@ -326,7 +326,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 14: Hopper: wgmma, the copy engine, of pages: three warpgroups
+    # 14: Hopper: wgmma and TMA, paged keys; three consumer warpgroups
     if (
         arch in SOME_2 and paged >= 16 and width <= 128
         and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -345,7 +345,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 15: Hopper: wgmma, the copy engine, of pages: one warpgroup
+    # 15: Hopper: wgmma and TMA, paged keys; one consumer warpgroup
     if (
         arch in SOME_2 and paged >= 16 and width <= 192
         and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
@@ -369,7 +369,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 16: Hopper: wgmma, the copy engine, of pages
+    # 16: Hopper: wgmma and TMA, paged keys; two consumer warpgroups
     if (
         arch in SOME_2 and paged >= 16
         and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
@@ -387,7 +387,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 17: fewest rows: 4 CTAs share 16
+    # 17: few rows: a cluster of 4 CTAs shares 16 rows
     if (
         arch in SOME_1 and splits == 1 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * 1 * 4 <= 2147483647
@@ -400,7 +400,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 18: fewest rows: 4 CTAs share 16
+    # 18: few rows: a cluster of 4 CTAs shares 16 rows
     if (
         arch in SOME_1 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * splits * 4 <= 2147483647
@@ -420,7 +420,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 19: fewest rows: 8 CTAs share 16
+    # 19: few rows: a cluster of 8 CTAs shares 16 rows
     if (
         arch in SOME_1 and splits == 1 and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
         and (rows <= 16 or rows < extra * 16) and keys > 256
@@ -432,7 +432,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 20: fewest rows: 8 CTAs share 16
+    # 20: few rows: a cluster of 8 CTAs shares 16 rows
     if (
         arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
@@ -451,7 +451,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 21: few rows: 16 warps share 16, a CTA has a split
+    # 21: few rows: 16 warps share 16 rows, a CTA streams a split of the keys
     if (
         arch in SOME_1 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
@@ -479,7 +479,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 22: few rows: 8 warps share 16, a CTA has a split
+    # 22: few rows: 8 warps share 16 rows, a CTA streams a split of the keys
     if (
         arch in SOME_0 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
@@ -506,7 +506,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 23: few rows: 4 warps share 16, a CTA has a split
+    # 23: few rows: 4 warps share 16 rows, a CTA streams a split of the keys
     if (
         (-(-rows // 16) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
@@ -533,7 +533,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 24: few rows: 16 warps share 16, a CTA has all keys
+    # 24: few rows: 16 warps share 16 rows, a CTA streams all keys
     if (
         arch in SOME_1 and depth <= 128 and width <= 128
         and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
@@ -548,7 +548,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 25: few rows: 8 warps share 16, a CTA has all keys
+    # 25: few rows: 8 warps share 16 rows, a CTA streams all keys
     if (
         arch in SOME_0 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
@@ -562,7 +562,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 26: few rows: 4 warps share 16, a CTA has all keys
+    # 26: few rows: 4 warps share 16 rows, a CTA streams all keys
     if (
         (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
         and (
@@ -576,7 +576,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 27: few rows, many keys: a CTA has a split
+    # 27: portable; few rows, many keys: a CTA computes a split
     if (
         (-(-rows // 64) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
@@ -590,14 +590,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 28: a CTA has all keys
+    # 28: portable; a CTA streams all keys
     if arch in SOME_3 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
             28, ("attention_bf16_128_64_52ca21",), ((-(-rows // 64) + extra) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
-    # 29: few rows, many keys: a CTA has a split
+    # 29: portable; few rows, many keys: a CTA computes a split
     if (
         (-(-rows // 32) + extra) * pairs * splits <= 2147483647
         and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) <= 67108864
@@ -611,7 +611,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 30: a CTA has all keys
+    # 30: portable; a CTA streams all keys
     if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
         choice = Choice(
             30, ("attention_bf16_128_32_ba4365",), ((-(-rows // 32) + extra) * pairs * 1,), (),

@@ -12,41 +12,41 @@ SOME_0 = frozenset(("sm_90",))
 # ROUTES: route, least align_a, least align_b, launches
 ROUTES = Routes({
     "nn_chunks_f64_simt": (
-        # chunks side by side, or one after another
+        # tensor cores: chunks in the CTAs of a cluster, or one after another
         (0, 16, 16, (0,)), (1, 16, 16, (1,)), (2, 16, 16, (2,)), (3, 16, 16, (3,)),
-        # one chain
+        # tensor cores: reductions of one chunk
         (4, 16, 16, (4,)), (5, 16, 16, (5,)), (6, 16, 16, (6,)), (7, 16, 16, (7,)),
         (8, 16, 16, (8,)),
-        # operands off 16 bytes
+        # tensor cores: operands not aligned to 16 bytes
         (9, 0, 0, (9,)), (10, 0, 0, (10,)),
-        # FMA units, one chain
+        # FMA units: reductions of one chunk
         (11, 16, 16, (11,)),
         # everything else: any size, alignment and plan
         (12, 0, 0, (12,)),
     ),
     "tn_chunks_f64_simt": (
-        # a long reduction: a CTA per tile and chunk
+        # a long reduction: split-K, a CTA for each tile and chunk
         (0, 16, 16, (0, "reduce")), (1, 16, 16, (1, "reduce")), (2, 0, 0, (2, "reduce")),
-        # chunks side by side, or one after another
+        # tensor cores: chunks in the CTAs of a cluster, or one after another
         (3, 16, 16, (3,)), (4, 16, 16, (4,)), (5, 16, 16, (5,)), (6, 16, 16, (6,)),
-        # one chain
+        # tensor cores: reductions of one chunk
         (7, 16, 16, (7,)), (8, 16, 16, (8,)), (9, 16, 16, (9,)), (10, 16, 16, (10,)),
         (11, 16, 16, (11,)),
-        # operands off 16 bytes
+        # tensor cores: operands not aligned to 16 bytes
         (12, 0, 16, (12,)), (13, 0, 16, (13,)), (14, 0, 0, (14,)), (15, 0, 0, (15,)),
-        # FMA units, one chain
+        # FMA units: reductions of one chunk
         (16, 16, 16, (16,)),
         # everything else: any size, alignment and plan
         (17, 0, 0, (17,)),
     ),
     "tt_chunks_f64_simt": (
-        # chunks side by side, or one after another
+        # tensor cores: chunks in the CTAs of a cluster, or one after another
         (0, 16, 16, (0,)), (1, 16, 16, (1,)),
-        # one chain
+        # tensor cores: reductions of one chunk
         (2, 16, 16, (2,)), (3, 16, 16, (3,)),
-        # operands off 16 bytes
+        # tensor cores: operands not aligned to 16 bytes
         (4, 0, 0, (4,)), (5, 0, 0, (5,)),
-        # FMA units, one chain
+        # FMA units: reductions of one chunk
         (6, 16, 16, (6,)),
         # everything else: any size, alignment and plan
         (7, 0, 0, (7,)),

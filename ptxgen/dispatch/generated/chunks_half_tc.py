@@ -13,31 +13,31 @@ SOME_1 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ROUTES: route, least align_a, least align_b, launches
 ROUTES = Routes({
     "nn_chunks_half_tc": (
-        # few rows of few outputs
+        # few rows, few outputs: split-K, by mma
         (0, 16, 16, (0, "reduce")),
-        # a long reduction: a CTA per tile and chunk
+        # a long reduction: split-K, a CTA for each tile and chunk
         (1, 16, 16, (1, "reduce")), (2, 16, 16, (2, "reduce")), (3, 16, 16, (3, "reduce")),
         (4, 16, 16, (4, "reduce")), (5, 16, 16, (5, "reduce")), (6, 4, 4, (6, "reduce")),
         (7, 4, 4, (7, "reduce")), (8, 0, 0, (8, "reduce")),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (9, 0, 16, ("realign_a", 1, "reduce")),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (10, 16, 0, ("realign_b", 1, "reduce")),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (11, 0, 0, ("realign_ab", 1, "reduce")),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (12, 0, 16, ("realign_a", 2, "reduce")),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (13, 16, 0, ("realign_b", 2, "reduce")),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (14, 0, 0, ("realign_ab", 2, "reduce")),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (15, 0, 16, ("realign_a", 3, "reduce")),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (16, 16, 0, ("realign_b", 3, "reduce")),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (17, 0, 0, ("realign_ab", 3, "reduce")),
-        # few rows: the weight streams once
+        # few rows: the weight is read once
         (18, 16, 16, (18,)), (19, 16, 16, (19,)), (20, 16, 16, (20,)), (21, 16, 16, (21,)),
         (22, 16, 16, (22,)), (23, 16, 16, (23,)), (24, 16, 16, (24,)),
         # many rows, by wgmma
@@ -49,53 +49,53 @@ ROUTES = Routes({
         (45, 16, 16, (45,)),
         # many rows, by mma
         (46, 16, 16, (46,)), (47, 16, 16, (47,)), (48, 16, 16, (48,)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (49, 0, 16, ("realign_a", 25)),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (50, 16, 0, ("realign_b", 25)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (51, 0, 0, ("realign_ab", 25)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (52, 0, 16, ("realign_a", 26)),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (53, 16, 0, ("realign_b", 26)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (54, 0, 0, ("realign_ab", 26)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (55, 0, 16, ("realign_a", 36)),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (56, 16, 0, ("realign_b", 36)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (57, 0, 0, ("realign_ab", 36)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (58, 0, 16, ("realign_a", 43)),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (59, 16, 0, ("realign_b", 43)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (60, 0, 0, ("realign_ab", 43)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (61, 0, 16, ("realign_a", 45)),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (62, 16, 0, ("realign_b", 45)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (63, 0, 0, ("realign_ab", 45)), (64, 0, 0, ("realign_ab", 47)),
         (65, 0, 0, ("realign_ab", 48)),
-        # operands off 16 bytes
+        # operands not aligned to 16 bytes
         (66, 4, 4, (66,)), (67, 4, 4, (67,)), (68, 0, 0, (68,)),
         # everything else: any size, alignment and plan
         (69, 0, 0, (69,)),
     ),
     "nt_chunks_half_tc": (
-        # few rows of few outputs
+        # few rows, few outputs: split-K, by mma
         (0, 16, 16, (0, "reduce")),
-        # a long reduction: a CTA per tile and chunk
+        # a long reduction: split-K, a CTA for each tile and chunk
         (1, 16, 16, (1, "reduce")), (2, 16, 16, (2, "reduce")), (3, 16, 16, (3, "reduce")),
         (4, 16, 16, (4, "reduce")), (5, 16, 16, (5, "reduce")), (6, 4, 4, (6, "reduce")),
         (7, 4, 4, (7, "reduce")), (8, 0, 0, (8, "reduce")),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (9, 0, 0, ("realign_ab", 1, "reduce")), (10, 0, 0, ("realign_ab", 2, "reduce")),
         (11, 0, 0, ("realign_ab", 3, "reduce")),
-        # few rows: the weight streams once
+        # few rows: the weight is read once
         (12, 16, 16, (12,)), (13, 16, 16, (13,)), (14, 16, 16, (14,)), (15, 16, 16, (15,)),
         (16, 16, 16, (16,)), (17, 16, 16, (17,)),
         # many rows, by wgmma
@@ -107,42 +107,42 @@ ROUTES = Routes({
         (38, 16, 16, (38,)),
         # many rows, by mma
         (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (42, 0, 0, ("realign_ab", 18)), (43, 0, 0, ("realign_ab", 19)),
         (44, 0, 0, ("realign_ab", 29)), (45, 0, 0, ("realign_ab", 36)),
         (46, 0, 0, ("realign_ab", 38)), (47, 0, 0, ("realign_ab", 40)),
         (48, 0, 0, ("realign_ab", 41)),
-        # operands off 16 bytes
+        # operands not aligned to 16 bytes
         (49, 4, 4, (49,)), (50, 4, 4, (50,)), (51, 4, 4, (51,)), (52, 0, 0, (52,)),
         # everything else: any size, alignment and plan
         (53, 0, 0, (53,)),
     ),
     "tn_chunks_half_tc": (
-        # few rows of few outputs
+        # few rows, few outputs: split-K, by mma
         (0, 16, 16, (0, "reduce")),
-        # a long reduction: a CTA per tile and chunk
+        # a long reduction: split-K, a CTA for each tile and chunk
         (1, 16, 16, (1, "reduce")), (2, 16, 16, (2, "reduce")), (3, 16, 16, (3, "reduce")),
         (4, 16, 16, (4, "reduce")), (5, 16, 16, (5, "reduce")), (6, 4, 4, (6, "reduce")),
         (7, 0, 0, (7, "reduce")),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (8, 0, 16, ("realign_a", 1, "reduce")),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (9, 16, 0, ("realign_b", 1, "reduce")),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (10, 0, 0, ("realign_ab", 1, "reduce")),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (11, 0, 16, ("realign_a", 2, "reduce")),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (12, 16, 0, ("realign_b", 2, "reduce")),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (13, 0, 0, ("realign_ab", 2, "reduce")),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (14, 0, 16, ("realign_a", 3, "reduce")),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (15, 16, 0, ("realign_b", 3, "reduce")),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (16, 0, 0, ("realign_ab", 3, "reduce")),
-        # few rows: the weight streams once
+        # few rows: the weight is read once
         (17, 16, 16, (17,)), (18, 16, 16, (18,)), (19, 16, 16, (19,)), (20, 16, 16, (20,)),
         (21, 16, 16, (21,)), (22, 16, 16, (22,)),
         # many rows, by wgmma
@@ -153,50 +153,50 @@ ROUTES = Routes({
         (39, 16, 16, (39,)), (40, 16, 16, (40,)),
         # many rows, by mma
         (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (44, 0, 16, ("realign_a", 23)),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (45, 16, 0, ("realign_b", 23)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (46, 0, 0, ("realign_ab", 23)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (47, 0, 16, ("realign_a", 24)),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (48, 16, 0, ("realign_b", 24)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (49, 0, 0, ("realign_ab", 24)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (50, 0, 16, ("realign_a", 32)),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (51, 16, 0, ("realign_b", 32)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (52, 0, 0, ("realign_ab", 32)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (53, 0, 16, ("realign_a", 38)),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (54, 16, 0, ("realign_b", 38)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (55, 0, 0, ("realign_ab", 38)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (56, 0, 16, ("realign_a", 40)),
-        # B off 16 bytes: copied first
+        # B not aligned to 16 bytes: copied first
         (57, 16, 0, ("realign_b", 40)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (58, 0, 0, ("realign_ab", 40)), (59, 0, 0, ("realign_ab", 42)),
         (60, 0, 0, ("realign_ab", 43)),
-        # operands off 16 bytes
+        # operands not aligned to 16 bytes
         (61, 4, 16, (61,)), (62, 4, 4, (62,)), (63, 0, 0, (63,)),
         # everything else: any size, alignment and plan
         (64, 0, 0, (64,)),
     ),
     "tt_chunks_half_tc": (
-        # few rows: the weight streams once
+        # few rows: the weight is read once
         (0, 16, 16, (0,)),
         # many rows, by wgmma
         (1, 16, 16, (1,)), (2, 16, 16, (2,)),
         # many rows, by mma
         (3, 16, 16, (3,)),
-        # operands off 16 bytes
+        # operands not aligned to 16 bytes
         (4, 4, 16, (4,)), (5, 0, 0, (5,)),
         # everything else: any size, alignment and plan
         (6, 0, 0, (6,)),

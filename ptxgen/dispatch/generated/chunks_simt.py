@@ -13,98 +13,98 @@ SOME_0 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ROUTES: route, least align_a, least align_b, launches
 ROUTES = Routes({
     "nn_chunks_f32_simt": (
-        # chunks apart, by a CTA each
+        # split-K: a CTA for each tile and chunk
         (0, 0, 16, (0, "reduce")), (1, 0, 0, (1, "reduce")), (2, 0, 0, (2, "reduce")),
         (3, 0, 16, (3, "reduce")), (4, 16, 16, (4, "reduce")), (5, 0, 16, (5, "reduce")),
         (6, 0, 0, (6, "reduce")),
-        # chunks of few columns apart, by a CTA each
+        # few columns: split-K, a CTA for each tile and chunk
         (7, 0, 0, (7, "reduce")), (8, 0, 0, (8, "reduce")),
-        # few rows, chunks side by side
+        # few rows: slices of a CTA divide the chunks
         (9, 16, 16, (9,)), (10, 16, 16, (10,)),
-        # more rows, chunks side by side or in turns
+        # more rows: a CTA computes chunks one after another
         (11, 0, 16, (11,)),
-        # few rows: the weight streams once
+        # few rows, one chunk: the weight is read once
         (12, 0, 16, (12,)), (13, 16, 16, (13,)),
-        # one chain
+        # reductions of one chunk
         (14, 16, 16, (14,)), (15, 0, 16, (15,)), (16, 0, 16, (16,)), (17, 0, 16, (17,)),
-        # operands off 16 bytes
+        # operands not aligned to 16 bytes
         (18, 0, 0, (18,)), (19, 0, 0, (19,)),
         # everything else: any size, alignment and plan
         (20, 0, 0, (20,)),
     ),
     "nt_chunks_f32_simt": (
-        # chunks apart, by a CTA each
+        # split-K: a CTA for each tile and chunk
         (0, 0, 0, (0, "reduce")), (1, 0, 0, (1, "reduce")), (2, 16, 16, (2, "reduce")),
         (3, 0, 0, (3, "reduce")),
-        # chunks of few columns apart, by a CTA each
+        # few columns: split-K, a CTA for each tile and chunk
         (4, 0, 0, (4, "reduce")), (5, 0, 0, (5, "reduce")),
-        # few rows, chunks side by side
+        # few rows: slices of a CTA divide the chunks
         (6, 16, 16, (6,)), (7, 16, 16, (7,)), (8, 16, 16, (8,)), (9, 16, 16, (9,)),
         (10, 16, 16, (10,)),
-        # more rows, chunks side by side or in turns
+        # more rows: a CTA computes chunks one after another
         (11, 0, 0, (11,)),
-        # few rows: the weight streams once
+        # few rows, one chunk: the weight is read once
         (12, 16, 16, (12,)), (13, 16, 16, (13,)), (14, 16, 16, (14,)), (15, 16, 16, (15,)),
         (16, 16, 16, (16,)), (17, 16, 16, (17,)), (18, 0, 0, (18,)),
-        # one chain
+        # reductions of one chunk
         (19, 16, 16, (19,)), (20, 0, 0, (20,)), (21, 16, 16, (21,)), (22, 0, 0, (22,)),
         (23, 0, 0, (23,)),
         # everything else: any size, alignment and plan
         (24, 0, 0, (24,)),
     ),
     "tn_chunks_f32_simt": (
-        # chunks apart, by a CTA each
+        # split-K: a CTA for each tile and chunk
         (0, 16, 16, (0, "reduce")), (1, 0, 0, (1, "reduce")), (2, 0, 0, (2, "reduce")),
         (3, 16, 16, (3, "reduce")), (4, 16, 16, (4, "reduce")), (5, 0, 0, (5, "reduce")),
-        # chunks of few columns apart, by a CTA each
+        # few columns: split-K, a CTA for each tile and chunk
         (6, 16, 0, (6, "reduce")), (7, 16, 0, (7, "reduce")),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (8, 0, 16, ("realign_a", 3, "reduce")),
-        # few rows, chunks side by side
+        # few rows: slices of a CTA divide the chunks
         (9, 0, 16, (9,)), (10, 0, 16, (10,)), (11, 0, 16, (11,)),
-        # more rows, chunks side by side or in turns
+        # more rows: a CTA computes chunks one after another
         (12, 16, 16, (12,)), (13, 16, 16, (13,)),
-        # few rows: the weight streams once
+        # few rows, one chunk: the weight is read once
         (14, 0, 16, (14,)),
-        # one short chain: stores decide
+        # one short chunk: stores take most of the time
         (15, 16, 16, (15,)),
-        # one chain
+        # reductions of one chunk
         (16, 16, 16, (16,)), (17, 16, 16, (17,)), (18, 16, 16, (18,)), (19, 16, 16, (19,)),
-        # operands off 16 bytes
+        # operands not aligned to 16 bytes
         (20, 0, 0, (20,)), (21, 0, 0, (21,)),
         # everything else: any size, alignment and plan
         (22, 0, 0, (22,)),
     ),
     "tt_chunks_f32_simt": (
-        # chunks side by side
+        # slices of a CTA divide the chunks
         (0, 0, 16, (0,)), (1, 16, 0, (1,)),
-        # one chain
+        # reductions of one chunk
         (2, 16, 16, (2,)), (3, 16, 0, (3,)), (4, 0, 0, (4,)),
         # everything else: any size, alignment and plan
         (5, 0, 0, (5,)),
     ),
     "nn_chunks_half_simt": (
-        # chunks side by side
+        # slices of a CTA divide the chunks
         (0, 16, 16, (0,)), (1, 8, 8, (1,)),
-        # one chain
+        # reductions of one chunk
         (2, 8, 8, (2,)), (3, 8, 8, (3,)), (4, 16, 16, (4,)),
         # everything else: any size, alignment and plan
         (5, 0, 0, (5,)),
     ),
     "tn_chunks_half_simt": (
-        # a long reduction: a CTA per tile and chunk
+        # a long reduction: split-K, a CTA for each tile and chunk
         (0, 8, 8, (0, "reduce")), (1, 0, 0, (1, "reduce")),
-        # chunks side by side
+        # slices of a CTA divide the chunks
         (2, 0, 16, (2,)), (3, 8, 8, (3,)),
-        # one chain
+        # reductions of one chunk
         (4, 8, 8, (4,)), (5, 8, 8, (5,)), (6, 16, 16, (6,)),
         # everything else: any size, alignment and plan
         (7, 0, 0, (7,)),
     ),
     "tt_chunks_half_simt": (
-        # chunks side by side
+        # slices of a CTA divide the chunks
         (0, 0, 16, (0,)), (1, 8, 8, (1,)),
-        # one chain
+        # reductions of one chunk
         (2, 8, 8, (2,)),
         # everything else: any size, alignment and plan
         (3, 0, 0, (3,)),

@@ -11,33 +11,33 @@ SOME_0 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
 # ROUTES: route, least align, launches
 ROUTES = Routes({
     "column_reductions": (
-        # long columns: a CTA has a leaf
+        # long columns: a CTA sums a leaf
         (0, 8, (0, "column_reductions")),
-        # few long columns
+        # few long columns: a CTA sums a leaf, a warp two lanes of it
         (1, 4, (1, "column_reductions")),
-        # few long columns: a warp has a lane
+        # few long columns: a CTA sums a leaf, a warp one lane of it
         (2, 4, (2, "column_reductions")),
-        # some thousand rows: the CTAs of a cluster have a leaf each
+        # some thousand rows: each CTA of a cluster sums a leaf
         (3, 4, (3,)),
-        # a warp has whole columns
+        # many columns: a warp sums whole columns
         (4, 8, (4,)),
-        # warps share columns
+        # the warps of a CTA share columns
         (5, 16, (5,)),
-        # few short columns: a warp has two lanes
+        # few short columns: a warp sums two lanes of a leaf
         (6, 4, (6,)),
-        # few short columns: a warp has a lane
+        # few short columns: a warp sums one lane of a leaf
         (7, 4, (7,)),
-        # long columns at odd addresses
+        # long columns, unaligned: a CTA sums a leaf
         (8, 0, (8, "column_reductions")),
-        # few long columns at odd addresses: a warp has a lane
+        # few long columns, unaligned: a warp sums one lane of a leaf
         (9, 0, (9, "column_reductions")),
-        # columns at odd addresses
+        # columns, unaligned: a warp sums whole columns
         (10, 0, (10,)),
-        # columns at odd addresses, warps share them
+        # columns, unaligned: the warps of a CTA share columns
         (11, 0, (11,)),
-        # short columns, one by one: a warp has two lanes
+        # few short columns, unaligned: a warp sums two lanes of a leaf
         (12, 0, (12,)),
-        # short columns, one by one: a warp has a lane
+        # few short columns, unaligned: a warp sums one lane of a leaf
         (13, 0, (13,)),
     ),
 })

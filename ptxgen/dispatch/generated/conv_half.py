@@ -11,36 +11,36 @@ SOME_0 = frozenset(("sm_90",))
 # ROUTES: route, least unit, least flat, least align_a, least align_b, launches
 ROUTES = Routes({
     "conv_half": (
-        # windows of an image as it lies
+        # TMA gathers windows of the image
         (0, 16, 0, 16, 16, (0,)), (1, 16, 0, 16, 16, (1,)), (2, 16, 0, 16, 16, (2,)),
-        # the same, of few channels, or of an odd multiple of 8
+        # threads gather windows: few channels, or an odd multiple of 8
         (3, 8, 0, 16, 16, (3,)), (4, 8, 0, 16, 16, (4,)), (5, 8, 0, 16, 16, (5,)),
         (6, 8, 0, 16, 16, (6,)), (7, 8, 0, 16, 16, (7,)),
-        # few windows: a CTA per tile and chunk
+        # few windows: split-K, a CTA for each tile and chunk
         (8, 8, 1, 16, 16, (8, "reduce")), (9, 8, 1, 16, 16, (9, "reduce")),
         (10, 8, 1, 16, 16, (10, "reduce")),
     ),
     "conv_turned_half": (
-        # windows of an image as it lies, and filters as they do
+        # TMA gathers windows of the image; outputs of filters are contiguous
         (0, 16, 0, 16, 16, (0,)), (1, 16, 0, 16, 16, (1,)), (2, 16, 0, 16, 16, (2,)),
         (3, 16, 0, 16, 16, (3,)),
-        # the same, of any channels, and of several phases
+        # threads gather windows: any channels, and several phases (strided dgrad)
         (4, 16, 0, 16, 16, (4,)), (5, 16, 0, 16, 16, (5,)), (6, 16, 0, 16, 16, (6,)),
         (7, 8, 0, 16, 16, (7,)), (8, 8, 0, 16, 16, (8,)), (9, 8, 0, 16, 16, (9,)),
         (10, 8, 0, 16, 16, (10,)), (11, 8, 0, 16, 16, (11,)), (12, 8, 0, 16, 16, (12,)),
         (13, 8, 0, 16, 16, (13,)), (14, 1, 0, 2, 16, (14,)),
-        # channels in no eights: pixels are copied, with zeros behind
+        # channels no multiple of 8: the image is copied first, its pixels padded with zeros
         (15, 1, 0, 0, 16, ("realign_x", 15)), (16, 1, 0, 0, 16, ("realign_x", 16)),
         (17, 1, 0, 0, 16, ("realign_x", 17)), (18, 1, 1, 0, 16, ("realign_x", 18, "reduce")),
-        # few windows: a CTA per tile and chunk
+        # few windows: split-K, a CTA for each tile and chunk
         (19, 8, 1, 16, 16, (19, "reduce")),
     ),
     "conv_summed_half": (
-        # sums over windows of an image as it lies
+        # wgrad: TMA gathers windows of the image
         (0, 8, 0, 16, 16, (0,)), (1, 8, 0, 16, 16, (1,)), (2, 8, 0, 16, 16, (2,)),
-        # the same, of few channels
+        # wgrad: threads gather windows, of few channels
         (3, 8, 0, 16, 16, (3,)),
-        # a CTA per tile and chunk
+        # wgrad: split-K, a CTA for each tile and chunk
         (4, 8, 0, 16, 16, (4, "reduce")), (5, 8, 0, 16, 16, (5, "reduce")),
         (6, 8, 0, 16, 16, (6, "reduce")), (7, 8, 0, 16, 16, (7, "reduce")),
         (8, 8, 0, 16, 16, (8, "reduce")),

@@ -12,5 +12,5 @@ def candidates(
     table: str, arch: str, count: int, rows: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
-    # 0: a CTA a bin
+    # 0: the only kernel: a CTA counts for one bin
     yield Candidate(0.0, Choice(0, ("counting_sort_count_i64_0a5268",), (rows,), ()))

@@ -12,6 +12,6 @@ def candidates(
     table: str, arch: str, count: int, rows: int, inner: int, outer: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
-    # 0: a thread an element
+    # 0: the only kernel: a thread writes one element
     choice = Choice(0, ("counting_sort_put_b64_e4c0d3",), (-(-(outer * count * inner) // 256),), ())
     yield Candidate(0.0, choice)

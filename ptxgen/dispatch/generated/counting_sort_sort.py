@@ -10,12 +10,12 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 def candidates(table: str, arch: str, count: int, sms: int, time: Time) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
-    # 0: sorted in blocks, merged 0 times
+    # 0: CTAs sort blocks, then 0 merge passes
     if count <= 4096:
         choice = Choice(0, ("counting_sort_block_i64_3e8e79",), (-(-count // 4096),), ())
         yield Candidate(0.0, choice)
         return
-    # 1: sorted in blocks, merged 1 times
+    # 1: CTAs sort blocks, then 1 merge passes
     if count <= 65536:
         choice = Choice(
             1,
@@ -24,7 +24,7 @@ def candidates(table: str, arch: str, count: int, sms: int, time: Time) -> Itera
         )
         yield Candidate(0.0, choice)
         return
-    # 2: sorted in blocks, merged 2 times
+    # 2: CTAs sort blocks, then 2 merge passes
     if count <= 1048576:
         choice = Choice(
             2,

@@ -13,7 +13,7 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
     pieces_pairs_cols32 = pairs * -(-cols // 32)
-    # 0: there is no other
+    # 0: the only kernel
     if pieces_pairs_cols32 <= 2147483647:
         choice = Choice(0, ("delta_rule_bf16_128_32_d7f901",), (pieces_pairs_cols32,), ())
         yield Candidate(0.0, choice)

@@ -19,7 +19,7 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
     pieces_pairs_cols64 = pairs * -(-cols // 64)
-    # 0: there is no other
+    # 0: the only kernel
     for kernel in DELTA_GRAD[table]:
         if pieces_pairs_cols64 <= 2147483647:
             yield Candidate(0.0, Choice(0, (kernel,), (pieces_pairs_cols64,), ()))

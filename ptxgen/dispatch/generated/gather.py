@@ -9,11 +9,11 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 # GATHER_SCATTER_GATHER: route, kernel, least_align
 GATHER_SCATTER_GATHER = (
-    # whole vectors
+    # rows in 16-byte vectors
     (0, "gather_scatter_gather_16x4_043d4f", 16),
-    # rows off 16 bytes
+    # rows in words
     (1, "gather_scatter_gather_4x4_434c3c", 4),
-    # rows off 4 bytes
+    # rows in halfwords
     (2, "gather_scatter_gather_2x4_275004", 2),
 )
 
@@ -28,7 +28,7 @@ def candidates(
             choice = Choice(route, (kernel,), (-(-(outer * count * lanes) // 256),), ())
             yield Candidate(0.0, choice)
             return
-    # 3: odd bytes
+    # 3: rows in bytes
     choice = Choice(
         3, ("gather_scatter_gather_1x4_d291de",), (-(-(outer * count * lanes) // 256),), (),
     )

@@ -53,7 +53,7 @@ def candidates(
     """Yields the routes that serve a problem, with predicted times."""
     chunk = max(1, min(k, k if k <= 4096 else -(-k // -(-k // 3072) // 128) * 128))
     chunks = -(-k // chunk)
-    # 0: many rows a group, by wgmma
+    # 0: many rows a group, one chunk: by wgmma
     for kernel in GROUPED_WGMMA[table] if arch in SOME_0 else ():
         if (
             align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 128 <= 2147483647
@@ -66,7 +66,7 @@ def candidates(
             )
             yield Candidate(0.0, choice)
             return
-    # 1: many rows a group, in several chunks, by wgmma
+    # 1: many rows a group, several chunks: by wgmma
     for kernel in GROUPED_WGMMA1[table] if arch in SOME_0 else ():
         if (
             align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1) and sms >= 1
@@ -79,7 +79,7 @@ def candidates(
             )
             yield Candidate(0.0, choice)
             return
-    # 2: some rows a group, by wgmma
+    # 2: some rows a group, one chunk: by wgmma
     for kernel in GROUPED_WGMMA2[table] if arch in SOME_0 else ():
         if (
             align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1 and m + 64 <= 2147483647
@@ -91,7 +91,7 @@ def candidates(
             )
             yield Candidate(0.0, choice)
             return
-    # 3: some rows a group, in several chunks, by wgmma
+    # 3: some rows a group, several chunks: by wgmma
     for kernel in GROUPED_WGMMA3[table] if arch in SOME_0 else ():
         if (
             align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1) and sms >= 1
@@ -103,7 +103,7 @@ def candidates(
             )
             yield Candidate(0.0, choice)
             return
-    # 4: few rows a group: their weights stream once
+    # 4: few rows a group: each weight is read once
     for kernel in GROUPED_MMA[table]:
         if (
             align_a >= 16 and align_b >= 16 and (chunk % 128 == 0 or chunks <= 1)
@@ -114,7 +114,7 @@ def candidates(
             )
             yield Candidate(0.0, choice)
             return
-    # 5: by mma
+    # 5: any number of rows a group: by mma.sync
     for kernel in GROUPED_MMA1[table]:
         if align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1):
             choice = Choice(

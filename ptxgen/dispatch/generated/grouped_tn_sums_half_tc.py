@@ -19,7 +19,7 @@ def candidates(
     chunk = max(1, min(k, k))
     chunks = -(-k // chunk)
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    # 0: by wgmma
+    # 0: sums over each group: by wgmma
     if (
         arch in SOME_0 and align_a >= 16 and align_b >= 16 and chunks <= 1 and sms >= 1
         and m + 128 <= 2147483647 and n + 256 <= 2147483647 and k + 64 <= 2147483647
@@ -32,7 +32,7 @@ def candidates(
         yield Candidate(0.0, choice)
         return
     tiles_128x128 = -(-m // 128) * -(-n // 128)
-    # 1: by mma
+    # 1: sums over each group: by mma.sync
     if arch in SOME_1 and align_a >= 16 and align_b >= 16 and chunks <= 1:
         choice = Choice(
             1, ("grouped_mma_tn_bf16_128x128x64_07a09f",),

@@ -18,31 +18,31 @@ ROUTES = Routes({
         (1, 16, 16, (1,)),
         # few rows
         (2, 16, 16, (2,)),
-        # some rows
+        # a medium number of rows
         (3, 16, 16, (3,)),
-        # some rows; 2 CTAs share a tile's k's
+        # a medium number of rows; 2 CTAs share a tile's k's
         (4, 16, 16, (4,)),
         # many outputs
         (5, 16, 16, (5,)),
-        # few rows or few outputs; by words
+        # few rows or few outputs; copied by words
         (6, 4, 4, (6,)),
-        # few rows or few outputs; by words; 4 CTAs share a tile's k's
+        # few rows or few outputs; copied by words; 4 CTAs share a tile's k's
         (7, 4, 4, (7,)),
-        # few rows or few outputs; by words; 8 CTAs share a tile's k's
+        # few rows or few outputs; copied by words; 8 CTAs share a tile's k's
         (8, 4, 4, (8,)),
-        # short reductions; by words
+        # short reductions; copied by words
         (9, 4, 4, (9,)),
-        # some rows; by words
+        # a medium number of rows; copied by words
         (10, 4, 4, (10,)),
-        # tiles of 128 rows, by wgmma
+        # tiles of 128 rows, by wgmma: A is unpacked to bytes first
         (11, 0, 16, ("int4_unpack_a", 11)),
-        # B off 16 bytes: copied first, then by wgmma
+        # B not aligned to 16 bytes: copied first, then by wgmma
         (12, 0, 0, ("realign_b", "int4_unpack_a", 11)),
-        # tiles of 96 rows, by wgmma
+        # tiles of 96 rows, by wgmma: A is unpacked to bytes first
         (13, 0, 16, ("int4_unpack_a", 13)),
-        # tiles of 64 rows, by wgmma
+        # tiles of 64 rows, by wgmma: A is unpacked to bytes first
         (14, 0, 16, ("int4_unpack_a", 14)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (15, 0, 0, ("realign_ab", 0)), (16, 0, 0, ("realign_ab", 5)),
         # everything else: any alignment, the longest reductions
         (17, 0, 0, (17,)),
@@ -54,33 +54,33 @@ ROUTES = Routes({
         (1, 16, 16, (1,)),
         # few rows
         (2, 16, 16, (2,)),
-        # some rows
+        # a medium number of rows
         (3, 16, 16, (3,)),
-        # some rows; 2 CTAs share a tile's k's
+        # a medium number of rows; 2 CTAs share a tile's k's
         (4, 16, 16, (4,)),
         # many outputs
         (5, 16, 16, (5,)),
         # few rows, many columns
         (6, 16, 16, (6,)),
-        # few rows or few outputs; by words
+        # few rows or few outputs; copied by words
         (7, 4, 4, (7,)),
-        # few rows or few outputs; by words; 4 CTAs share a tile's k's
+        # few rows or few outputs; copied by words; 4 CTAs share a tile's k's
         (8, 4, 4, (8,)),
-        # few rows or few outputs; by words; 8 CTAs share a tile's k's
+        # few rows or few outputs; copied by words; 8 CTAs share a tile's k's
         (9, 4, 4, (9,)),
-        # short reductions; by words
+        # short reductions; copied by words
         (10, 4, 4, (10,)),
-        # some rows; by words
+        # a medium number of rows; copied by words
         (11, 4, 4, (11,)),
-        # tiles of 128 rows, by wgmma
+        # tiles of 128 rows, by wgmma: A is unpacked to bytes first
         (12, 0, 16, ("int4_unpack_a", 12)),
-        # B off 16 bytes: copied first, then by wgmma
+        # B not aligned to 16 bytes: copied first, then by wgmma
         (13, 0, 0, ("realign_b", "int4_unpack_a", 12)),
-        # tiles of 96 rows, by wgmma
+        # tiles of 96 rows, by wgmma: A is unpacked to bytes first
         (14, 0, 16, ("int4_unpack_a", 14)),
-        # tiles of 64 rows, by wgmma
+        # tiles of 64 rows, by wgmma: A is unpacked to bytes first
         (15, 0, 16, ("int4_unpack_a", 15)),
-        # A and B off 16 bytes: copied first
+        # A and B not aligned to 16 bytes: copied first
         (16, 0, 0, ("realign_ab", 0)), (17, 0, 0, ("realign_ab", 5)),
         # everything else: any alignment, the longest reductions
         (18, 0, 0, (18,)),

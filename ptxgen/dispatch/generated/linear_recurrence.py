@@ -13,7 +13,7 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
     pieces_batch_channels32 = batch * -(-channels // 32)
-    # 0: a thread has a channel
+    # 0: the only kernel: a thread computes a channel
     if pieces_batch_channels32 <= 2147483647:
         choice = Choice(
             0, ("recurrence_linear_forward_bf16_32x48_1bc3a6",), (pieces_batch_channels32,), (),

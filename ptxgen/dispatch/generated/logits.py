@@ -22,6 +22,6 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
     segments = -(-cols // 256)
-    # 0: warps walk over runs of segments
+    # 0: the only kernel: warps compute runs of segments
     for kernel in VOCAB_SEGMENTS_LOGITS[table]:
         yield Candidate(0.0, Choice(0, (kernel,), (-(-segments // 16) * min(rows, 2048),), ()))

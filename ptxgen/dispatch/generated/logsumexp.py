@@ -9,9 +9,9 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 # LOGSUMEXP: route, kernel, most_cols, c0, rows_each
 LOGSUMEXP = (
-    # many rows of an eighth of a segment: four a warp
+    # many rows, up to 1/8 of a segment: a warp sums four
     (0, "logsumexp_short_f32_128x4_d45826", 128, 8, 32),
-    # many rows of a part, several a warp
+    # many short rows: a warp sums several
     (1, "logsumexp_short_f32_256x4_8125f9", 256, 128, 32),
     (2, "logsumexp_short_f32_512x2_7138d8", 512, 128, 16),
 )
@@ -26,13 +26,13 @@ def candidates(
         if cols <= most_cols and sms * c0 < rows:
             yield Candidate(0.0, Choice(route, (kernel,), (-(-rows // rows_each),), ()))
             return
-    # 3: rows of one segment: a warp a row
+    # 3: rows of one segment: a warp sums a row
     if cols <= 1024:
         choice = Choice(3, ("logsumexp_short_f32_1024x1_877408",), (-(-rows // 8),), ())
         yield Candidate(0.0, choice)
         return
     pieces_rows_segments8 = rows * -(-segments // 8)
-    # 4: few long rows: a warp a segment
+    # 4: few long rows: a warp sums a segment
     if (
         rows * segments * 8 <= 268435456 and pieces_rows_segments8 <= 2147483647
         and -(-rows // 8) <= 2147483647 and rows < sms * 2 and segments >= 12
@@ -43,9 +43,9 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 5: four warps a row
+    # 5: four warps share a row
     if segments <= 4 or (sms * 8 < rows and segments <= 32):
         yield Candidate(0.0, Choice(5, ("logsumexp_whole_f32_4_f38e53",), (rows,), ()))
         return
-    # 6: eight warps a row
+    # 6: eight warps share a row
     yield Candidate(0.0, Choice(6, ("logsumexp_whole_f32_8_2176ce",), (rows,), ()))

@@ -13,7 +13,7 @@ def candidates(
     sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
-    # 0: products by a number in memory, in place: few CTAs, which see a 1 and end
+    # 0: in-place products by a scalar in memory: few CTAs, which return at once if it is 1
     if (
         step == 2 and rank == 1 and factor == 1
         and max(-(-chunks // 4096), min(-(-chunks // 128), sms * 16)) <= 2147483647
@@ -24,7 +24,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 1: arrays that lie one element behind the other
+    # 1: contiguous arrays
     if (
         step == 2 and rank == 1
         and max(-(-chunks // 256), min(-(-chunks // 128), sms * 2)) <= 2147483647
@@ -46,14 +46,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 3: squares of two dimensions, along either of which arrays lie
+    # 3: square blocks of two dimensions; each array is contiguous along one of them
     if (
         step == 3 and rank >= 2 and blocks >= 1 and blocks <= 2147483647
         and -(-blocks // 128) <= 2147483647
     ):
         yield Candidate(0.0, Choice(3, ("pointwise_blocks_bf16_865316",), (-(-blocks // 128),), ()))
         return
-    # 4: elements, anyhow
+    # 4: single elements, any strides
     if count <= 2147483647 and max(-(-count // 512), min(-(-count // 128), sms * 2)) <= 2147483647:
         choice = Choice(
             4, ("pointwise_any_bf16_25318d",),
@@ -61,7 +61,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 5: more than 2^31 elements, anyhow
+    # 5: single elements, more than 2^31 of them
     if max(-(-count // 512), min(-(-count // 128), sms * 2)) <= 2147483647:
         choice = Choice(
             5, ("pointwise_wide_bf16_889947",),

@@ -14,34 +14,34 @@ ROUTES = Routes({
     "quantized_nt_chunks_f32_simt": (
         # few rows: the weight is read as it is stored
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
-        # the weight dequantized; chunks apart, by a CTA each
+        # the weight is dequantized first; split-K: a CTA for each tile and chunk
         (3, 0, ("quantized_datascales", 3, "reduce")),
         (4, 0, ("quantized_datascales", 4, "reduce")),
-        # the weight dequantized; more rows, chunks side by side or in turns
+        # the weight is dequantized first; more rows: a CTA computes chunks one after another
         (5, 0, ("quantized_datascales", 5)),
-        # the weight dequantized; few rows: the weight streams once
+        # the weight is dequantized first; few rows, one chunk: the weight is read once
         (6, 16, ("quantized_datascales", 6)),
-        # the weight dequantized; one chain
+        # the weight is dequantized first; reductions of one chunk
         (7, 16, ("quantized_datascales", 7)), (8, 0, ("quantized_datascales", 8)),
         (9, 16, ("quantized_datascales", 9)), (10, 0, ("quantized_datascales", 10)),
-        # the weight dequantized; everything else: any size, alignment and plan
+        # the weight is dequantized first; everything else: any size, alignment and plan
         (11, 0, ("quantized_datascales", 11)),
     ),
     "quantized_nn_chunks_f32_simt": (
         # few rows: the weight is read as it is stored
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")),
-        # the weight dequantized; chunks apart, by a CTA each
+        # the weight is dequantized first; split-K: a CTA for each tile and chunk
         (2, 0, ("quantized_datascales", 2, "reduce")),
         (3, 0, ("quantized_datascales", 3, "reduce")),
         (4, 0, ("quantized_datascales", 4, "reduce")),
-        # the weight dequantized; more rows, chunks side by side or in turns
+        # the weight is dequantized first; more rows: a CTA computes chunks one after another
         (5, 0, ("quantized_datascales", 5)),
-        # the weight dequantized; one chain
+        # the weight is dequantized first; reductions of one chunk
         (6, 16, ("quantized_datascales", 6)), (7, 0, ("quantized_datascales", 7)),
         (8, 0, ("quantized_datascales", 8)),
-        # the weight dequantized; operands off 16 bytes
+        # the weight is dequantized first; operands not aligned to 16 bytes
         (9, 0, ("quantized_datascales", 9)),
-        # the weight dequantized; everything else: any size, alignment and plan
+        # the weight is dequantized first; everything else: any size, alignment and plan
         (10, 0, ("quantized_datascales", 10)),
     ),
 })

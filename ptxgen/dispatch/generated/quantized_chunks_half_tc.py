@@ -14,75 +14,75 @@ SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ROUTES: route, least align_a, launches
 ROUTES = Routes({
     "quantized_nt_chunks_half_tc": (
-        # few outputs: a CTA per tile and chunk
+        # few outputs: split-K, a CTA for each tile and chunk
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
         (3, 16, (3, "reduce")),
-        # few rows: the weight streams once, as it is stored
+        # few rows: helper warps decode the weight, which is read once
         (4, 16, (4,)), (5, 16, (5,)),
-        # short reductions: several tiles an SM
+        # short reductions: several CTAs an SM
         (6, 16, (6,)), (7, 16, (7,)),
-        # few rows, more columns: looked up as it is multiplied
+        # few rows, more columns: multiplying warps look up codes
         (8, 16, (8,)), (9, 16, (9,)), (10, 16, (10,)), (11, 16, (11,)), (12, 16, (12,)),
         (13, 16, (13,)), (14, 16, (14,)),
-        # more rows: the weight as it is stored, by wgmma
+        # more rows, one chunk: by wgmma, the weight as it is stored
         (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)), (19, 16, (19,)),
         (20, 16, (20,)), (21, 16, (21,)), (22, 16, (22,)),
-        # more rows, in several chunks, by wgmma
+        # more rows, several chunks: by wgmma
         (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)), (26, 16, (26,)), (27, 16, (27,)),
-        # the weight dequantized; a long reduction: a CTA per tile and chunk
+        # the weight is dequantized first; a long reduction: split-K, a CTA for each tile and chunk
         (28, 16, ("quantized_datascales", 28, "reduce")),
         (29, 16, ("quantized_datascales", 29, "reduce")),
-        # the weight dequantized; many rows, by wgmma
+        # the weight is dequantized first; many rows, by wgmma
         (30, 16, ("quantized_datascales", 30)), (31, 16, ("quantized_datascales", 31)),
         (32, 16, ("quantized_datascales", 32)), (33, 16, ("quantized_datascales", 33)),
         (34, 16, ("quantized_datascales", 34)), (35, 16, ("quantized_datascales", 35)),
         (36, 16, ("quantized_datascales", 36)), (37, 16, ("quantized_datascales", 37)),
         (38, 16, ("quantized_datascales", 38)),
-        # the weight dequantized; many rows, by mma
+        # the weight is dequantized first; many rows, by mma
         (39, 16, ("quantized_datascales", 39)), (40, 16, ("quantized_datascales", 40)),
         (41, 16, ("quantized_datascales", 41)),
-        # the weight dequantized; operands off 16 bytes
+        # the weight is dequantized first; operands not aligned to 16 bytes
         (42, 4, ("quantized_datascales", 42)),
-        # the weight dequantized; everything else: any size, alignment and plan
+        # the weight is dequantized first; everything else: any size, alignment and plan
         (43, 0, ("quantized_datascales", 43)),
     ),
     "quantized_nn_chunks_half_tc": (
-        # few outputs: a CTA per tile and chunk
+        # few outputs: split-K, a CTA for each tile and chunk
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
-        # few rows: the weight streams once, as it is stored
+        # few rows: helper warps decode the weight, which is read once
         (3, 16, (3,)), (4, 16, (4,)), (5, 16, (5,)), (6, 16, (6,)), (7, 0, (7,)), (8, 0, (8,)),
-        # short reductions: several tiles an SM
+        # short reductions: several CTAs an SM
         (9, 0, (9,)), (10, 0, (10,)),
-        # few rows, more columns: looked up as it is multiplied
+        # few rows, more columns: multiplying warps look up codes
         (11, 16, (11,)), (12, 16, (12,)), (13, 16, (13,)),
-        # more rows: the weight as it is stored, by wgmma
+        # more rows, one chunk: by wgmma, the weight as it is stored
         (14, 16, (14,)), (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)),
         (19, 16, (19,)), (20, 16, (20,)),
-        # more rows, in several chunks, by wgmma
+        # more rows, several chunks: by wgmma
         (21, 16, (21,)), (22, 16, (22,)), (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)),
-        # the weight dequantized; a long reduction: a CTA per tile and chunk
+        # the weight is dequantized first; a long reduction: split-K, a CTA for each tile and chunk
         (26, 16, ("quantized_datascales", 26, "reduce")),
         (27, 16, ("quantized_datascales", 27, "reduce")),
-        # the weight dequantized; A off 16 bytes: copied first
+        # the weight is dequantized first; A not aligned to 16 bytes: copied first
         (28, 0, ("quantized_datascales", "realign_a", 26, "reduce")),
         (29, 0, ("quantized_datascales", "realign_a", 27, "reduce")),
-        # the weight dequantized; many rows, by wgmma
+        # the weight is dequantized first; many rows, by wgmma
         (30, 16, ("quantized_datascales", 30)), (31, 16, ("quantized_datascales", 31)),
         (32, 16, ("quantized_datascales", 32)), (33, 16, ("quantized_datascales", 33)),
         (34, 16, ("quantized_datascales", 34)), (35, 16, ("quantized_datascales", 35)),
         (36, 16, ("quantized_datascales", 36)), (37, 16, ("quantized_datascales", 37)),
         (38, 16, ("quantized_datascales", 38)), (39, 16, ("quantized_datascales", 39)),
-        # the weight dequantized; many rows, by mma
+        # the weight is dequantized first; many rows, by mma
         (40, 16, ("quantized_datascales", 40)), (41, 16, ("quantized_datascales", 41)),
         (42, 16, ("quantized_datascales", 42)),
-        # the weight dequantized; A off 16 bytes: copied first
+        # the weight is dequantized first; A not aligned to 16 bytes: copied first
         (43, 0, ("quantized_datascales", "realign_a", 30)),
         (44, 0, ("quantized_datascales", "realign_a", 31)),
         (45, 0, ("quantized_datascales", "realign_a", 36)),
         (46, 0, ("quantized_datascales", "realign_a", 39)),
-        # the weight dequantized; operands off 16 bytes
+        # the weight is dequantized first; operands not aligned to 16 bytes
         (47, 4, ("quantized_datascales", 47)),
-        # the weight dequantized; everything else: any size, alignment and plan
+        # the weight is dequantized first; everything else: any size, alignment and plan
         (48, 0, ("quantized_datascales", 48)),
     ),
 })

@@ -12,45 +12,45 @@ SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
 # ROUTES: route, least vector, least way, launches
 ROUTES = Routes({
     "row_reductions": (
-        # short rows: a warp a row, or half of one
+        # short rows: a warp computes a row, or half a warp
         (0, 1, 0, (0,)), (1, 1, 0, (1,)), (2, 1, 0, (2,)), (3, 1, 0, (3,)),
-        # a CTA a row, held in registers
+        # a CTA holds a row in registers
         (4, 1, 0, (4,)), (5, 1, 0, (5,)), (6, 1, 0, (6,)), (7, 1, 0, (7,)),
-        # a CTA a row, several on an SM
+        # a CTA holds a row in registers, several CTAs an SM
         (8, 1, 0, (8,)), (9, 1, 0, (9,)),
-        # a CTA walks over rows, by way of shared memory
+        # persistent CTAs: the next row is copied to shared memory meanwhile
         (10, 1, 0, (10,)),
-        # long rows: a cluster a row
+        # long rows: a cluster holds a row
         (11, 1, 0, (11,)), (12, 1, 0, (12,)),
-        # long rows: a cluster a row, two on their SMs
+        # long rows: a cluster holds a row, two CTAs an SM
         (13, 1, 0, (13,)),
-        # the longest that a cluster holds
+        # the longest rows that a cluster holds
         (14, 1, 0, (14,)),
-        # few very long rows: branches on all SMs, then their sum
+        # few very long rows, one stage: CTAs sum branches, others add these
         (15, 1, 0, (15, "row_reductions")),
-        # few very long rows, stage by stage, on all SMs
+        # few very long rows, two stages: each spread over all SMs
         (
             16, 1, 1,
             (16, "row_reductions1", "row_reductions2", "row_reductions3", "row_reductions4"),
         ),
-        # any length: a CTA a row, stage by stage
+        # any length: a CTA reads a row again for every stage
         (17, 1, 0, (17,)),
-        # short rows off 16 bytes
+        # short rows not aligned to 16 bytes
         (18, 0, 0, (18,)), (19, 0, 0, (19,)), (20, 0, 0, (20,)), (21, 0, 0, (21,)),
-        # rows off 16 bytes, held in registers
+        # rows not aligned to 16 bytes, held in registers
         (22, 0, 0, (22,)), (23, 0, 0, (23,)),
-        # others, by way of shared memory
+        # rows not aligned to 16 bytes, copied to shared memory
         (24, 0, 0, (24,)), (25, 0, 0, (25,)), (26, 0, 0, (26,)), (27, 0, 0, (27,)),
-        # long rows off 16 bytes: a cluster a row
+        # long rows not aligned to 16 bytes: a cluster holds a row
         (28, 0, 0, (28,)),
-        # few very long rows: branches on all SMs, then their sum
+        # few very long rows, one stage: CTAs sum branches, others add these
         (29, 0, 0, (29, "row_reductions")),
-        # few very long rows, stage by stage, on all SMs
+        # few very long rows, two stages: each spread over all SMs
         (
             30, 0, 1,
             (30, "row_reductions1", "row_reductions5", "row_reductions3", "row_reductions6"),
         ),
-        # everything else
+        # everything else: any length and alignment
         (31, 0, 0, (31,)),
     ),
 })

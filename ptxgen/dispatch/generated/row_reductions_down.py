@@ -9,7 +9,7 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 # ROW_REDUCTIONS: route, kernel, most_cols
 ROW_REDUCTIONS = (
-    # a CTA has 32 rows, each in registers
+    # a CTA adds 32 rows, one after the other in registers
     (0, "row_reductions_rms_norm_gradients_bf16_lane_64x32_9bbe82", 2048),
     (1, "row_reductions_rms_norm_gradients_bf16_lane_128x32_47d662", 4096),
     (2, "row_reductions_rms_norm_gradients_bf16_lane_256x32_70fa4e", 8192),
@@ -29,7 +29,7 @@ def candidates(
             )
             yield Candidate(0.0, choice)
             return
-    # 3: rows off 16 bytes
+    # 3: rows not aligned to 16 bytes
     if cols <= 8192 and read <= 4 and lane_sums * cols <= 16777216:
         choice = Choice(
             3,

@@ -14,12 +14,12 @@ def candidates(
     table: str, arch: str, rows: int, cols: int, k: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
-    # 0: short rows: a CTA of two warps has one
+    # 0: short rows: a CTA of 2 warps draws from a row
     if -(-cols // 256) * 12 <= 8192 and rows * 1 <= 2147483647 and cols <= 1024:
         yield Candidate(0.0, Choice(0, ("select_sample_bf16_2_aee296",), (rows * 1,), ()))
         return
     pieces_rows_cols16384 = rows * -(-cols // 16384)
-    # 1: draws from few of a row, which its parts have found
+    # 1: small k: CTAs find candidates in parts of a row, one more draws
     if (
         k >= 1 and k * 32 <= 4096 and pieces_rows_cols16384 <= 2147483647
         and rows * (-(-cols // 16384) * k) * 8 <= 268435456 and -(-cols // 16384) * k <= 16384
@@ -33,14 +33,14 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 2: few long rows: a cluster has one
+    # 2: few long rows: a cluster draws from a row
     if (
         arch in SOME_0 and -(-cols // 2048) * 12 <= 32768 and rows * 8 <= 2147483647
         and cols >= 4096 and rows <= sms
     ):
         yield Candidate(0.0, Choice(2, ("select_sample_bf16_8x8_439743",), (rows * 8,), ()))
         return
-    # 3: a CTA a row
+    # 3: a CTA draws from a row
     if -(-cols // 256) * 12 <= 65536 and rows * 1 <= 2147483647:
         yield Candidate(0.0, Choice(3, ("select_sample_bf16_16_2bf32a",), (rows * 1,), ()))
         return

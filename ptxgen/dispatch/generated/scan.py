@@ -10,17 +10,17 @@ from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
 # ROUTES: route, launches
 ROUTES = Routes({
     "scan": (
-        # short rows: half a warp has one
+        # short rows: half a warp scans a row
         (0, (0,)),
-        # a warp has a row
+        # a warp scans a row
         (1, (1,)), (2, (2,)),
-        # a small CTA has a row
+        # a CTA of 4 warps scans a row
         (3, (3,)),
-        # a CTA has a row
+        # a CTA of 8 warps scans a row
         (4, (4,)), (5, (5,)),
-        # a large CTA has a row
+        # a CTA of 16 warps scans a row
         (6, (6,)),
-        # few long rows: on all SMs
+        # few long rows: three launches spread a row over all SMs
         (7, (7, "scan", "scan1")),
     ),
 })

@@ -25,7 +25,7 @@ def candidates(
     }[table]
     leaves = max(-(-count // 1024), 1)
     shares = -(-count // 256)
-    # 0: sorted in blocks, merged 0 times
+    # 0: CTAs sort blocks of indices, 0 merge passes
     if (
         max(-(-count // 4096), 1) <= 2147483647
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16 and count <= 4096
@@ -43,7 +43,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 1: sorted in blocks, merged 1 times
+    # 1: CTAs sort blocks of indices, 1 merge passes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16 and count <= 65536
@@ -62,7 +62,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 2: sorted in blocks, merged 2 times
+    # 2: CTAs sort blocks of indices, 2 merge passes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16
@@ -83,7 +83,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 3: sorted in blocks, merged 3 times
+    # 3: CTAs sort blocks of indices, 3 merge passes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-(inner * item) // 512) <= 2147483647 and align >= 16
@@ -107,7 +107,7 @@ def candidates(
         return
     pieces_shares_inner32 = shares * -(-inner // 32)
     tiles_rows256_inner256 = -(-rows // 256) * -(-inner // 256)
-    # 4: sorted in blocks, merged 0 times, short rows
+    # 4: CTAs sort blocks of indices, 0 merge passes; short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and leaves * 2 * -(-inner // 32) <= 2147483647
         and count <= 4096 and inner <= 32
@@ -125,7 +125,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 5: sorted in blocks, merged 1 times, short rows
+    # 5: CTAs sort blocks of indices, 1 merge passes; short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 65536 and inner <= 32
@@ -143,7 +143,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 6: sorted in blocks, merged 2 times, short rows
+    # 6: CTAs sort blocks of indices, 2 merge passes; short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 1048576 and inner <= 32
@@ -162,7 +162,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 7: sorted in blocks, merged 3 times, short rows
+    # 7: CTAs sort blocks of indices, 3 merge passes; short rows
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 16777216 and inner <= 32
@@ -184,7 +184,7 @@ def candidates(
         yield Candidate(0.0, choice)
         return
     tiles_rows16_inner256 = -(-rows // 16) * -(-inner // 256)
-    # 8: sorted in blocks, merged 0 times, off 16 bytes
+    # 8: CTAs sort blocks of indices, 0 merge passes; rows not aligned to 16 bytes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and leaves * 2 * -(-inner // 32) <= 2147483647
         and count <= 4096
@@ -202,7 +202,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 9: sorted in blocks, merged 1 times, off 16 bytes
+    # 9: CTAs sort blocks of indices, 1 merge passes; rows not aligned to 16 bytes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 65536
@@ -220,7 +220,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 10: sorted in blocks, merged 2 times, off 16 bytes
+    # 10: CTAs sort blocks of indices, 2 merge passes; rows not aligned to 16 bytes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 1048576
@@ -239,7 +239,7 @@ def candidates(
         )
         yield Candidate(0.0, choice)
         return
-    # 11: sorted in blocks, merged 3 times, off 16 bytes
+    # 11: CTAs sort blocks of indices, 3 merge passes; rows not aligned to 16 bytes
     if (
         max(-(-count // 4096), 1) <= 2147483647 and max(-(-count // 256), 1) <= 2147483647
         and leaves * 2 * -(-inner // 32) <= 2147483647 and count <= 16777216

@@ -12,7 +12,7 @@ SOME_0 = frozenset(("sm_90",))
 # ROUTES: route, least align_a, least align_b, launches
 ROUTES = Routes({
     "segments_nt": (
-        # no logit reaches memory
+        # a product that stores maxima and sums of segments, but no logits
         (0, 16, 16, (0,)), (1, 16, 16, (1,)),
     ),
 })

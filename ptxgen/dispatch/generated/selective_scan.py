@@ -9,11 +9,11 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 # RECURRENCE_SELECTIVE: route, kernel, channels_each, least_states, most_states
 RECURRENCE_SELECTIVE = (
-    # 4 lanes have a channel
+    # 4 lanes share a channel
     (0, "recurrence_selective_forward_bf16_4x4x16_f2b316", 32, 1, 16),
-    # 16 lanes have a channel
+    # 16 lanes share a channel
     (1, "recurrence_selective_forward_bf16_16x4x16_f3b9b2", 8, 1, 64),
-    # 32 lanes have a channel
+    # 32 lanes share a channel
     (2, "recurrence_selective_forward_bf16_32x8x8_f0bd44", 4, 65, 256),
 )
 

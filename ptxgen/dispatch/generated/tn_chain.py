@@ -12,7 +12,7 @@ SOME_0 = frozenset(("sm_90",))
 # ROUTES: route, least align_a, least align_b, least align_c, launches
 ROUTES = Routes({
     "tn_chain_f32_simt": (
-        # one chain, from what is there
+        # one chain that continues an earlier result
         (0, 16, 16, 0, (0,)),
         # everything else: any size, alignment and plan
         (1, 0, 0, 0, (1,)),
@@ -22,17 +22,17 @@ ROUTES = Routes({
         (0, 0, 0, 0, (0,)),
     ),
     "tn_chain_half_tc": (
-        # one chain, from what is there, by wgmma
+        # one chain that continues an earlier result, by wgmma
         (0, 16, 16, 16, (0,)), (1, 16, 16, 16, (1,)), (2, 16, 16, 16, (2,)), (3, 16, 16, 16, (3,)),
-        # A off 16 bytes: copied first
+        # A not aligned to 16 bytes: copied first
         (4, 0, 16, 16, ("realign_a", 0)), (5, 0, 16, 16, ("realign_a", 2)),
-        # one chain, from what is there, by mma
+        # one chain that continues an earlier result, by mma
         (6, 16, 16, 0, (6,)),
         # everything else: any size, alignment and plan
         (7, 0, 0, 0, (7,)),
     ),
     "tn_chain_f64_simt": (
-        # one chain, from what is there, on tensor cores
+        # one chain that continues an earlier result, on tensor cores
         (0, 16, 16, 0, (0,)),
         # everything else: any size, alignment and plan
         (1, 0, 0, 0, (1,)),

@@ -13,5 +13,5 @@ def candidates(
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
     pieces_count_cols32 = count * -(-cols // 32)
-    # 0: a column a lane
+    # 0: the only kernel: a lane solves for one right-hand side
     yield Candidate(0.0, Choice(0, ("triangular_f32_32_9f4f1a",), (pieces_count_cols32,), ()))

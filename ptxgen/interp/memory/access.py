@@ -1,7 +1,7 @@
-"""Loads and stores of all lanes at once: address translation, checks, data movement, recording.
+"""Loads and stores of all lanes in one call: address translation, checks, data movement.
 
-A request is an array of addresses, one per active lane (or a single one that all share), and
-an *access* of ``vector`` elements of one dtype. All checks run before any byte moves.
+A call takes an array of addresses, one per active lane (or a single one for all), and an
+:class:`Access`, which describes the instruction. All checks run before any byte moves.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ from ptxgen.interp.text.ptx import Instruction
 
 Array = NDArray[Any]
 Lanes = NDArray[np.int64]
-Where = Lanes | None
-"""The lanes that take part; None: all of the wave."""
+ActiveLanes = Lanes | None
+"""Indices of the lanes that execute an instruction; None: all lanes of the wave."""
 
 
 class Wave(Protocol):
-    """State of the CTAs that run together, as memory needs it. Lanes are flat: CTA, thread."""
+    """Attributes of a wave (CTAs that run together) that memory accesses use.
+
+    Lanes have the index ``cta * threads + thread``.
+    """
 
     lanes: Lanes
     alive: NDArray[np.bool_]
@@ -46,7 +49,7 @@ class Wave(Protocol):
     """CTAs per cluster."""
     memory: GlobalMemory
     recent: Allocation | None
-    """Allocation of the last global access; the next access probably hits it again."""
+    """Allocation that the last global access found; the next access tries it first."""
     history: ProxyHistory
     shared_bytes: int
     shared_start: Lanes
@@ -54,14 +57,16 @@ class Wave(Protocol):
     local_written: NDArray[np.bool_]
 
     @property
-    def observer(self) -> Watcher | None:
-        """Observer that is told of every access, or None."""
+    def observer(self) -> MemoryObserver | None:
+        """Observer that is called for every access, or None."""
 
     def lane_at(self, lanes: Lanes | None, index: int) -> int:
-        """The flat lane of request ``index`` (requests all lanes share are the first's)."""
+        """Returns the flat index of the lane at position ``index`` of ``lanes`` (None: all)."""
 
     def shared_rows(self, dtype: np.dtype[Any], vector: int) -> Array:
-        """All shared memory as elements, or as rows of ``vector`` elements."""
+        """Returns shared memory as ``[elements]`` of ``dtype``, or ``[rows, vector]`` if ``vector``
+        > 1.
+        """
 
     def fault(
         self,
@@ -76,23 +81,34 @@ class Wave(Protocol):
     def conflict(
         self, conflict: Conflict, instruction: Instruction, what: str, lanes: Lanes
     ) -> KernelFault:
-        """Returns the fault for a conflict that the history found in a request of ``lanes``."""
+        """Returns the exception for a race-check conflict in ``instruction``, RaceFault or
+        UninitializedFault; the caller raises it. ``what`` names the access in the message ("read");
+        ``lanes``: the lane of each access that was checked.
+        """
 
 
-class Watcher(Protocol):
-    """Observer of memory traffic: called for accesses to global memory, loads and stores of shared
-    memory, and asynchronous copies; not for local memory and atomics of shared memory.
+class MemoryObserver(Protocol):
+    """Observer of memory traffic.
+
+    It sees accesses to global memory, loads and stores of shared memory, and asynchronous copies;
+    not local memory and atomics of shared memory.
     """
 
     def memory(
-        self, wave: Wave, access: Access, space: str, kind: str, address: Array, lanes: Where
+        self, wave: Wave, access: Access, space: str, kind: str, address: Array, lanes: ActiveLanes
     ) -> None:
-        """The lanes (None: all) access global addresses, or flat offsets of shared memory."""
+        """Is called for each access by ``lanes`` (None: all lanes), of ``kind`` load, store or
+        async.
+
+        ``address``: by ``space``, global addresses, or byte offsets into the wave's shared memory.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Dtype, vector length and site number (from 1) of one memory instruction."""
+    """One memory instruction: dtype, vector length, and site number (index of the instruction, from
+    1).
+    """
 
     instruction: Instruction
     site: int
@@ -101,11 +117,13 @@ class Access:
 
     @property
     def width(self) -> int:
-        """Bytes that one lane moves."""
+        """Bytes that one lane loads or stores."""
         return self.dtype.itemsize * self.vector
 
 
-def misaligned(wave: Wave, access: Access, address: Array, width: int, lanes: Where) -> None:
+def check_alignment(
+    wave: Wave, access: Access, address: Array, width: int, lanes: ActiveLanes
+) -> None:
     """Raises MemoryFault unless all addresses are multiples of ``width``."""
     low = int(np.bitwise_or.reduce(address)) & (width - 1)
     if low:
@@ -122,11 +140,13 @@ def misaligned(wave: Wave, access: Access, address: Array, width: int, lanes: Wh
 # -- global memory --------------------------------------------------------------------
 
 
-def pieces(
-    wave: Wave, access: Access, address: Array, width: int, lanes: Where
+def split_by_allocation(
+    wave: Wave, access: Access, address: Array, width: int, lanes: ActiveLanes
 ) -> Iterator[tuple[Allocation, Array, Array | None]]:
-    """Yields each allocation that ``address`` points into, the byte offsets of the accesses in
-    it, and the mask of those requests (None: all).
+    """Groups accesses by allocation; raises MemoryFault for one out of bounds.
+
+    Yields an allocation, the byte offsets of the accesses in it, and their mask in ``address``
+    (None: all).
     """
     low, high = int(address.min()), int(address.max())
     found = wave.recent
@@ -135,7 +155,7 @@ def pieces(
         if found is not None:
             wave.recent = found
     if found is not None and high + width <= found.end:
-        misaligned(wave, access, address, width, lanes)
+        check_alignment(wave, access, address, width, lanes)
         yield found, address.astype(np.int64) - found.base, None
         return
     rest = np.ones(address.shape, np.bool_)
@@ -154,16 +174,16 @@ def pieces(
         inside = rest & (address >= found.base) & (address + np.uint64(width) <= found.end)
         parts.append((found, address[inside].astype(np.int64) - found.base, inside))
         rest &= ~inside
-    misaligned(wave, access, address, width, lanes)
+    check_alignment(wave, access, address, width, lanes)
     yield from parts
 
 
-def load_global(wave: Wave, access: Access, address: Array, lanes: Where) -> Array:
-    """Returns the elements at ``address``, or rows of ``vector`` elements, one per address."""
+def load_global(wave: Wave, access: Access, address: Array, lanes: ActiveLanes) -> Array:
+    """Loads from global memory: ``[addresses]`` elements, or ``[addresses, vector]``."""
     if wave.observer is not None:
         wave.observer.memory(wave, access, "global", "load", address, lanes)
     result: Array | None = None
-    for found, offsets, which in pieces(wave, access, address, access.width, lanes):
+    for found, offsets, which in split_by_allocation(wave, access, address, access.width, lanes):
         unwritten = found.unwritten(offsets, access.width)
         if unwritten is not None:
             bad = int(np.flatnonzero(unwritten)[0])
@@ -186,11 +206,13 @@ def load_global(wave: Wave, access: Access, address: Array, lanes: Where) -> Arr
     return result
 
 
-def store_global(wave: Wave, access: Access, address: Array, values: Array, lanes: Where) -> None:
-    """Stores ``values``, an element or a row of ``vector`` elements per address."""
+def store_global(
+    wave: Wave, access: Access, address: Array, values: Array, lanes: ActiveLanes
+) -> None:
+    """Stores ``values`` to global memory: an element or a ``vector``-element row per address."""
     if wave.observer is not None:
         wave.observer.memory(wave, access, "global", "store", address, lanes)
-    for found, offsets, which in pieces(wave, access, address, access.width, lanes):
+    for found, offsets, which in split_by_allocation(wave, access, address, access.width, lanes):
         if found.constant:
             raise wave.fault(
                 MemoryFault,
@@ -207,23 +229,31 @@ def store_global(wave: Wave, access: Access, address: Array, values: Array, lane
 # -- shared memory --------------------------------------------------------------------
 
 
-def shared_at(wave: Wave, access: Access, address: Array, width: int, lanes: Where) -> Lanes:
-    """Returns flat byte offsets into the wave's shared memory for shared addresses of ``lanes``."""
+def shared_offsets(
+    wave: Wave, access: Access, address: Array, width: int, lanes: ActiveLanes
+) -> Lanes:
+    """Returns byte offsets into the wave's shared memory for shared addresses of ``lanes``; raises
+    MemoryFault if they are out of bounds or misaligned.
+    """
     offset = address.astype(np.int64)
     offset -= SHARED_BASE
     limit = wave.shared_bytes - width
     if limit < 0 or bool((offset.view(np.uint64) > limit).any()):
-        return _other_cta(wave, access, offset, width, lanes)
+        return _cluster_offsets(wave, access, offset, width, lanes)
     low = int(np.bitwise_or.reduce(offset)) & (width - 1)
     if low:
-        misaligned(wave, access, address, width, lanes)
+        check_alignment(wave, access, address, width, lanes)
     base = wave.shared_start if lanes is None else wave.shared_start[lanes]
     result: Lanes = offset + base
     return result
 
 
-def _other_cta(wave: Wave, access: Access, offset: Lanes, width: int, lanes: Where) -> Lanes:
-    """Returns flat offsets of addresses in other CTAs of the cluster; raises if out of bounds."""
+def _cluster_offsets(
+    wave: Wave, access: Access, offset: Lanes, width: int, lanes: ActiveLanes
+) -> Lanes:
+    """Returns byte offsets into the wave's shared memory for addresses in any CTA of the cluster
+    (``offset``: from SHARED_BASE); raises MemoryFault if out of bounds.
+    """
     offset = np.broadcast_to(offset, wave.lanes.shape if lanes is None else lanes.shape)
     rank, inside = offset // CLUSTER_STRIDE, offset % CLUSTER_STRIDE
     own = wave.lanes if lanes is None else lanes
@@ -240,7 +270,7 @@ def _other_cta(wave: Wave, access: Access, offset: Lanes, width: int, lanes: Whe
             wave.lane_at(lanes, first),
             int(offset[first]) + SHARED_BASE,
         )
-    # Rank 0 of an address is the own CTA (shared::cta lies within shared::cluster).
+    # Rank 0 of an address is the own CTA (shared::cta is a part of shared::cluster).
     target = np.where(rank == 0, cta, cta // wave.cluster * wave.cluster + rank - 1)
     left: Array = np.any(wave.alive.reshape(-1, wave.threads), axis=1)
     gone = ~left[target]
@@ -254,14 +284,14 @@ def _other_cta(wave: Wave, access: Access, offset: Lanes, width: int, lanes: Whe
             wave.lane_at(lanes, first),
             int(offset[first]) + SHARED_BASE,
         )
-    misaligned(wave, access, inside, width, lanes)
+    check_alignment(wave, access, inside, width, lanes)
     result: Lanes = target * wave.shared_bytes + inside
     return result
 
 
-def load_shared(wave: Wave, access: Access, address: Array, lanes: Where) -> Array:
+def load_shared(wave: Wave, access: Access, address: Array, lanes: ActiveLanes) -> Array:
     """Loads from shared memory; checks for races and unwritten bytes."""
-    at = shared_at(wave, access, address, access.width, lanes)
+    at = shared_offsets(wave, access, address, access.width, lanes)
     own = wave.lanes if lanes is None else lanes
     if wave.observer is not None:
         wave.observer.memory(wave, access, "shared", "load", at, lanes)
@@ -273,9 +303,11 @@ def load_shared(wave: Wave, access: Access, address: Array, lanes: Where) -> Arr
     return values
 
 
-def store_shared(wave: Wave, access: Access, address: Array, values: Array, lanes: Where) -> None:
+def store_shared(
+    wave: Wave, access: Access, address: Array, values: Array, lanes: ActiveLanes
+) -> None:
     """Stores ``values`` to shared memory; checks for races."""
-    at = shared_at(wave, access, address, access.width, lanes)
+    at = shared_offsets(wave, access, address, access.width, lanes)
     own = wave.lanes if lanes is None else lanes
     if wave.observer is not None:
         wave.observer.memory(wave, access, "shared", "store", at, lanes)
@@ -289,7 +321,9 @@ def store_shared(wave: Wave, access: Access, address: Array, values: Array, lane
 # -- local memory ---------------------------------------------------------------------
 
 
-def _local_at(wave: Wave, access: Access, address: Array, lanes: Where) -> tuple[Lanes, Lanes]:
+def _local_at(
+    wave: Wave, access: Access, address: Array, lanes: ActiveLanes
+) -> tuple[Lanes, Lanes]:
     own = wave.lanes if lanes is None else lanes
     offset = np.broadcast_to(address.astype(np.int64) - LOCAL_BASE, own.shape)
     bad = (offset < 0) | (offset > wave.local.shape[1] - access.width)
@@ -302,11 +336,11 @@ def _local_at(wave: Wave, access: Access, address: Array, lanes: Where) -> tuple
             int(own[first]),
             int(offset[first]) + LOCAL_BASE,
         )
-    misaligned(wave, access, offset, access.width, lanes)
+    check_alignment(wave, access, offset, access.width, lanes)
     return own, offset // access.width
 
 
-def load_local(wave: Wave, access: Access, address: Array, lanes: Where) -> Array:
+def load_local(wave: Wave, access: Access, address: Array, lanes: ActiveLanes) -> Array:
     """Loads from the lanes' own local memory; raises if a byte was never written."""
     own, row = _local_at(wave, access, address, lanes)
     written = wave.local_written.reshape(len(wave.local), -1, access.width)[own, row].all(axis=1)
@@ -326,7 +360,9 @@ def load_local(wave: Wave, access: Access, address: Array, lanes: Where) -> Arra
     return result
 
 
-def store_local(wave: Wave, access: Access, address: Array, values: Array, lanes: Where) -> None:
+def store_local(
+    wave: Wave, access: Access, address: Array, values: Array, lanes: ActiveLanes
+) -> None:
     """Stores ``values`` to the lanes' own local memory."""
     own, row = _local_at(wave, access, address, lanes)
     data: Array = wave.local.view(access.dtype)
@@ -347,8 +383,11 @@ _WINDOWS = (
 )
 
 
-def windows(address: Array) -> Iterator[tuple[str, Array, Array | None]]:
-    """Splits generic addresses by state space: (space, addresses in it, which; None: all)."""
+def split_by_space(address: Array) -> Iterator[tuple[str, Array, Array | None]]:
+    """Splits generic addresses by state space.
+
+    Yields a state space, the addresses within it, and their mask in ``address`` (None: all).
+    """
     low, high = int(address.min()), int(address.max())
     for start, stop, space, base in _WINDOWS:
         if start <= low and high < stop:
@@ -372,11 +411,11 @@ STORES = {
 }
 
 
-def _spaces(
-    wave: Wave, access: Access, address: Array, lanes: Where
+def _split_accessible(
+    wave: Wave, access: Access, address: Array, lanes: ActiveLanes
 ) -> Iterator[tuple[str, Array, Array | None]]:
     """Splits generic addresses by state space; raises MemoryFault for a parameter's address."""
-    for found, part, which in windows(address):
+    for found, part, which in split_by_space(address):
         if found == "param":
             raise wave.fault(
                 MemoryFault,
@@ -388,12 +427,12 @@ def _spaces(
         yield found, part, which
 
 
-def load(wave: Wave, access: Access, space: str, address: Array, lanes: Where) -> Array:
+def load(wave: Wave, access: Access, space: str, address: Array, lanes: ActiveLanes) -> Array:
     """Loads from state space ``space``, which may be ``generic``."""
     if space != "generic":
         return LOADS[space](wave, access, address, lanes)
     result: Array | None = None
-    for found, part, which in _spaces(wave, access, address, lanes):
+    for found, part, which in _split_accessible(wave, access, address, lanes):
         if which is None:
             return LOADS[found](wave, access, part, lanes)
         own = (wave.lanes if lanes is None else lanes)[which]
@@ -406,13 +445,13 @@ def load(wave: Wave, access: Access, space: str, address: Array, lanes: Where) -
 
 
 def store(
-    wave: Wave, access: Access, space: str, address: Array, values: Array, lanes: Where
+    wave: Wave, access: Access, space: str, address: Array, values: Array, lanes: ActiveLanes
 ) -> None:
     """Stores to state space ``space``, which may be ``generic``."""
     if space != "generic":
         STORES[space](wave, access, address, values, lanes)
         return
-    for found, part, which in _spaces(wave, access, address, lanes):
+    for found, part, which in _split_accessible(wave, access, address, lanes):
         if which is None:
             STORES[found](wave, access, part, values, lanes)
         else:
@@ -422,10 +461,14 @@ def store(
 
 
 def load_atomic(wave: Wave, access: Access, space: str, address: Array, lanes: Lanes) -> Array:
-    """Loads for an atomic operation of one lane, without the race check in shared memory."""
-    for found, part, _ in windows(address) if space == "generic" else [(space, address, None)]:
+    """Returns the value in memory before an atomic operation of the one lane in ``lanes``. Without
+    race check if the address is in shared memory.
+    """
+    for found, part, _ in (
+        split_by_space(address) if space == "generic" else [(space, address, None)]
+    ):
         if found == "shared":
-            at = shared_at(wave, access, part, access.width, lanes)
+            at = shared_offsets(wave, access, part, access.width, lanes)
             return wave.shared_rows(access.dtype, 1)[at // access.width]
         return load_global(wave, access, part, lanes)
     raise AssertionError("an address is somewhere")
@@ -435,9 +478,11 @@ def store_atomic(
     wave: Wave, access: Access, space: str, address: Array, values: Array, lanes: Lanes
 ) -> None:
     """Stores the result of an atomic operation whose operand :func:`load_atomic` read."""
-    for found, part, _ in windows(address) if space == "generic" else [(space, address, None)]:
+    for found, part, _ in (
+        split_by_space(address) if space == "generic" else [(space, address, None)]
+    ):
         if found == "shared":
-            at = shared_at(wave, access, part, access.width, lanes)
+            at = shared_offsets(wave, access, part, access.width, lanes)
             wave.shared_rows(access.dtype, 1)[at // access.width] = values
         else:
             store_global(wave, access, part, values, lanes)

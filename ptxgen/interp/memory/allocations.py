@@ -1,8 +1,7 @@
-"""Memory of the CPU device: tagged global allocations, and address windows.
+"""Global memory of the CPU device, and the address windows of all state spaces.
 
-Every allocation has an address range of its own, far from all others and never used again
-after it is freed, so that any stray address is told apart from a valid one. A shadow says
-which bytes have been written.
+Every allocation has an address range of its own, far from all others and never reused, so a stray
+address never hits another allocation. A shadow array marks the bytes that have been written.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from ptxgen.locks import Lock
 
 Array = NDArray[Any]
 
-# Where the state spaces lie among generic addresses. Shared and local addresses proper are
-# offsets; nothing starts at 0, so that a null pointer points nowhere.
+# Windows of the state spaces among generic addresses. Shared and local addresses themselves are
+# offsets; nothing starts at 0, so that a null pointer is invalid.
 SHARED_BASE = 1 << 10
-"""The first shared address of a CTA, as on sm_90, whose first 1024 bytes are the system's."""
+"""First shared address of a CTA; as on sm_90, the first 1024 bytes are the system's."""
 CLUSTER_STRIDE = 1 << 24
 """Distance in bytes between the shared memories of two CTAs in shared::cluster addresses."""
 LOCAL_BASE = 1 << 4
@@ -34,14 +33,16 @@ PARAM_WINDOW = 1 << 42
 GLOBAL_BASE = 1 << 44
 _GAP = 1 << 22
 LIMIT = 2 << 30
-"""Most bytes that a device allocates; the written-byte shadow takes as many again."""
+"""Default limit of a device's memory in bytes; the shadow of written bytes takes as much again."""
 _REMEMBERED = 64
 _ALIGN = 256
 
 
 @dataclass(slots=True, eq=False)
 class Allocation:
-    """One range of global memory of ``nbytes`` bytes; ``data`` is padded to 16 bytes."""
+    """One allocation of ``nbytes`` bytes at global address ``base``; ``data`` is padded to 16
+    bytes.
+    """
 
     base: int
     nbytes: int
@@ -58,7 +59,9 @@ class Allocation:
         return self.base + self.nbytes
 
     def rows(self, dtype: np.dtype[Any], vector: int) -> Array:
-        """The data as elements, or as rows of ``vector`` elements."""
+        """Returns a view of ``data`` with dtype ``dtype``: of shape ``[elements]``, or, if
+        ``vector`` is above 1, of ``[elements / vector, vector]``.
+        """
         key = (dtype, vector)
         found = self.views.get(key)
         if found is None:
@@ -85,7 +88,9 @@ class Allocation:
                 self.written.reshape(-1, width)[offsets // width] = 1
 
     def unwritten(self, offsets: NDArray[np.int64], width: int) -> NDArray[np.bool_] | None:
-        """Returns the mask of accesses of ``width`` bytes that touch unwritten ones; None: none."""
+        """Returns the mask of accesses of ``width`` bytes that touch unwritten bytes; None if none
+        does.
+        """
         if self.written is None:
             return None
         if width == 1:
@@ -111,7 +116,7 @@ class GlobalMemory:
     def alloc(self, nbytes: int, name: str = "", *, written: bool = False) -> Allocation:
         """Allocates ``nbytes`` bytes: unwritten, or zeroed and marked as written if ``written``.
 
-        Raises DeviceError beyond the device's limit, or the machine's.
+        Raises DeviceError if device or host have too little memory.
         """
         padded = -(-max(nbytes, 1) // 16) * 16
         if padded > self._limit - self._held:
@@ -135,7 +140,7 @@ class GlobalMemory:
         return found
 
     def free(self, base: int) -> bool:
-        """Frees the range that starts at ``base``; False if there is none."""
+        """Frees the allocation at address ``base``; returns False if there is none."""
         with self._lock:
             found = self._live.pop(base, None)
             if found is None:
@@ -147,7 +152,7 @@ class GlobalMemory:
         return True
 
     def find(self, address: int, nbytes: int = 1) -> Allocation | None:
-        """The live allocation that holds ``nbytes`` bytes at ``address``."""
+        """Returns the live allocation that contains ``nbytes`` bytes at ``address``, or None."""
         at = bisect.bisect_right(self._bases, address) - 1
         if at < 0:
             return None
@@ -181,18 +186,18 @@ class GlobalMemory:
         return found, address - found.base
 
     def write(self, address: int, host: int, nbytes: int) -> None:
-        """Copies from the host address ``host``."""
+        """Copies ``nbytes`` bytes from host address ``host`` to device address ``address``."""
         found, start = self._range(address, nbytes)
         ctypes.memmove(found.data.ctypes.data + start, host, nbytes)
         found.mark(start, nbytes)
 
     def read(self, host: int, address: int, nbytes: int) -> None:
-        """Copies to the host address ``host``, whether the bytes have been written or not."""
+        """Copies ``nbytes`` bytes from device address ``address`` to host address ``host``."""
         found, start = self._range(address, nbytes)
         ctypes.memmove(host, found.data.ctypes.data + start, nbytes)
 
     def fill(self, address: int, value: int, nbytes: int) -> None:
-        """Sets ``nbytes`` bytes to ``value``."""
+        """Sets ``nbytes`` bytes at device address ``address`` to ``value``."""
         found, start = self._range(address, nbytes)
         found.data[start : start + nbytes] = value
         found.mark(start, nbytes)

@@ -11,7 +11,7 @@ from ptxgen.interp.memory.allocations import GLOBAL_BASE, LOCAL_BASE, SHARED_BAS
 from ptxgen.interp.text.ptx import Entry, Module
 
 STATIC_SHARED = 227 << 10
-"""Most bytes of shared memory per CTA; ptxas itself takes 48 KiB of statically sized variables."""
+"""Most bytes of statically sized shared variables per CTA; ptxas itself accepts 48 KiB."""
 CONST = 64 << 10
 LOCAL = 512 << 10
 """Most bytes of local memory per thread (CUDA programming guide, technical specifications)."""
@@ -19,7 +19,7 @@ LOCAL = 512 << 10
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Address of each variable, and sizes of shared and local memory."""
+    """Addresses of a kernel's variables, and bytes of shared and local memory."""
 
     symbols: dict[str, int]
     filled: list[tuple[int, bytes]]
@@ -30,8 +30,8 @@ class Layout:
     """Bytes of local memory per thread."""
 
 
-def place(module: Module, entry: Entry, memory: GlobalMemory) -> Layout:
-    """Assigns every variable its address; allocates those in global memory."""
+def assign_addresses(module: Module, entry: Entry, memory: GlobalMemory) -> Layout:
+    """Assigns addresses to all variables of a kernel; allocates those in global memory."""
     symbols: dict[str, int] = {}
     filled: list[tuple[int, bytes]] = []
     shared = local = 0

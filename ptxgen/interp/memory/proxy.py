@@ -1,17 +1,17 @@
-"""Race checks for the async proxy: reads that are still under way, and missing proxy fences.
+"""Race checks for the async proxy: reads in flight, and missing proxy fences.
 
-Bulk copies and wgmma read shared memory from their issue until a thread waits for them. Until
-then every write to those bytes is a race. Afterwards a write must have happened after the wait:
+Bulk copies and wgmma read shared memory from their issue until a thread waits for them. Until then
+every write to those bytes is a race. A later write must be ordered after the wait:
 
-- by the thread that issued a bulk copy, whose read it then is;
-- or by *any* thread of the warpgroup that executed a wgmma, since its wait is the warpgroup's.
+- of a bulk copy: after the wait of the issuing thread, which counts as that thread's read;
+- of a wgmma: after the wait of *any* thread of its warpgroup, since the warpgroup waits as one.
 
-The async proxy sees ordinary stores only behind a ``fence.proxy.async``: one of the writing thread
-after the write, or one of the issuing thread once the write happened before it. A fence of a third
-thread in between is legal too, but is not followed here.
+The async proxy sees an ordinary store only after a ``fence.proxy.async``: one of the writing thread
+after the store, or one of the issuing thread that is ordered after the store. A fence of a third
+thread in between is legal too, but is not tracked here.
 
-Source: PTX ISA 9.0, 8.2.4 and 8.10 (proxies, causality order), 9.7.9.25 (bulk copies) and
-9.7.15 (wgmma).
+Source: PTX ISA 9.0, 8.2.4 and 8.10 (proxies, causality order), 9.7.9.25 (bulk copies) and 9.7.15
+(wgmma).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GROUP = 128
 
 @dataclass(slots=True, eq=False)
 class Reading:
-    """Reads of the async proxy that are under way, one 16-byte piece per flat byte offset."""
+    """Async-proxy reads in flight: 16 bytes at each byte offset in ``at``, issued by ``lanes``."""
 
     at: Ints
     lanes: Ints
@@ -49,7 +49,7 @@ class Reading:
 class ProxyHistory(SharedHistory):
     """Access history of shared memory that also tracks reads of the async proxy.
 
-    ``warpgroups``: the first thread (of the ``threads``) of each warpgroup that can run wgmma.
+    ``warpgroups``: index in the CTA of the first thread of each warpgroup that can run wgmma.
     """
 
     def __init__(
@@ -59,33 +59,40 @@ class ProxyHistory(SharedHistory):
         self._pieces = ctas * nbytes // PIECE
         self._groups = warpgroups
         self._under_way = 0
-        self._reading: NDArray[np.int32] | None = None  # how many reads of a piece last
+        self._reading: NDArray[np.int32] | None = None  # reads in flight, by piece
         self._reader: Stamps = np.zeros(0, np.int32)
         self._reader_site: Stamps = np.zeros(0, np.int32)
-        # By warpgroup and piece: when it last waited for a wgmma that read it.
+        # By warpgroup and piece: time of its last wait for a wgmma that read the piece.
         self._group_stamp: Stamps | None = None
         self._group_site: Stamps = np.zeros((0, 0), np.int32)
-        # By thread: its last fence, and what it knew then.
+        # By thread: time of its last fence; its CTA's floor and its vector clock at that time.
         self._fenced: Stamps = np.zeros(self.lanes, np.int32)
         self._fenced_floor: Stamps = np.zeros(self.lanes, np.int32)
-        self._fenced_knows: Stamps | None = None
+        self._fenced_vectors: Stamps | None = None
 
-    # -- reading ----------------------------------------------------------------------
+    # -- reads ------------------------------------------------------------------------
 
     def check_read(self, at: Ints, lanes: Ints, width: int) -> None:
-        """Checks a read as :meth:`read` does, without recording it."""
+        """Checks a read of ``width`` bytes at each of ``at`` by ``lanes`` as :meth:`read` does, but
+        does not record it: later writes cannot conflict with it.
+        """
         stamp = self._view(width)[0].take(at // width, axis=0)
         if stamp.max(initial=_START) > self._low or not stamp.all():
             self._check_writes(stamp, at, lanes, width, reading=True)
 
     def begin(self, at: Ints, lanes: Ints, site: int) -> Reading:
-        """Starts reads of 16 bytes at each of ``at``, issued by ``lanes``."""
+        """Starts async-proxy reads of 16 bytes at each of ``at``, issued by ``lanes``; checked for
+        conflicts.
+        """
         self.check_read(at, lanes, PIECE)
         self._check_fences(at, lanes)
         return self._begin(at, lanes, site)
 
     def begin_group(self, at: Ints, groups: Ints, site: int) -> Reading:
-        """Starts reads of warpgroups: row i of ``groups`` (lanes) reads all of row i of ``at``."""
+        """Starts reads of wgmma, checked for conflicts: warpgroup i, with lanes ``groups[i]``,
+        reads 16 bytes at each byte offset in ``at[i]``. ``site``: number of the instruction. Raises
+        Conflict.
+        """
         chosen = self._representatives(groups)
         count, pieces = at.shape
         own = np.repeat(chosen.reshape(-1), pieces)
@@ -95,16 +102,19 @@ class ProxyHistory(SharedHistory):
         return self._begin(at.reshape(-1), np.repeat(groups[:, 0], pieces), site)
 
     def readers(self, at: Ints, groups: Ints) -> Ints:
-        """Returns the lane of each element that :meth:`begin_group` checks, to name conflicts."""
+        """Returns the lane of each read that :meth:`begin_group` checks with the same arguments; if
+        that raises Conflict, its ``index`` is a position in this array.
+        """
         return np.repeat(self._representatives(groups).reshape(-1), at.shape[1])
 
     def _representatives(self, groups: Ints) -> Ints:
-        """Returns lanes of each group such that a write known to them is known to the whole group.
+        """Returns a few lanes of each warpgroup in ``groups``, ``[groups, 128]``, which suffice for
+        a check: a write that is ordered before all of them is ordered before the warpgroup.
 
-        Threads with equal knowledge share a row of it. Each run of such threads is represented by
-        its first and its last thread, as one of the two may be the writer.
+        Threads with equal vector clocks share a row of the table. Each run of them is represented
+        by its first and its last thread, as one of the two may be the writer.
         """
-        if self._knows is None:
+        if self._vectors is None:
             return groups[:, [0, -1]]
         rows = self._row[groups]
         border = np.ones(rows.shape[1] + 1, np.bool_)
@@ -124,12 +134,16 @@ class ProxyHistory(SharedHistory):
         return Reading(at, lanes, site)
 
     def end(self, reading: Reading) -> None:
-        """Ends reads that their issuing threads have waited for; records them as these threads'."""
+        """Ends reads in flight, for which their issuing threads have waited: they now count as
+        ordinary reads of these threads.
+        """
         self._end(reading.at)
         self.read(reading.at, reading.lanes, PIECE, reading.site)
 
     def split_reading(self, reading: Reading, part: NDArray[np.bool_]) -> tuple[Reading, Reading]:
-        """Splits reads under way in two: the pieces in the mask ``part``, and the others."""
+        """Splits the reads in flight in two: those where ``part``, an element for each read, is
+        True, and the others.
+        """
         self._under_way += 1
         first, second = (
             Reading(reading.at[mask], reading.lanes[mask], reading.site) for mask in (part, ~part)
@@ -173,15 +187,15 @@ class ProxyHistory(SharedHistory):
         group, i = np.nonzero(stamps > self._floor[lanes // self.threads])
         first = self._groups[group]
         inside = lanes[i] % self.threads - first
-        other = (inside < 0) | (inside >= GROUP)  # its own warpgroup's waits are behind it
+        other = (inside < 0) | (inside >= GROUP)  # waits of its own warpgroup are ordered before it
         group, i, first = group[other], i[other], first[other]
         if not len(i):
             return
-        knows = self._knowledge()
+        vectors = self._vector_table()
         count = len(self._groups)
         pairs, which = np.unique(self._row[lanes[i]] * count + group, return_inverse=True)
         columns = self._groups[pairs % count][:, None] + np.arange(GROUP)
-        known = knows[(pairs // count)[:, None], columns].max(axis=1)
+        known = vectors[(pairs // count)[:, None], columns].max(axis=1)
         racing = np.flatnonzero(known[which] < stamps[group, i])
         if len(racing):
             one = racing[np.argmin(i[racing])]
@@ -193,18 +207,18 @@ class ProxyHistory(SharedHistory):
     # -- fences -----------------------------------------------------------------------
 
     def fence(self, lanes: Ints) -> None:
-        """Records fence.proxy.async: the async proxy sees all writes that these threads know of."""
+        """Records fence.proxy.async: the async proxy sees all writes ordered before it."""
         if not len(lanes):
             return
-        knows = self._knowledge()
-        if self._fenced_knows is None or self._fenced_knows.shape[1] < self._columns:
+        vectors = self._vector_table()
+        if self._fenced_vectors is None or self._fenced_vectors.shape[1] < self._columns:
             wider = np.zeros((self.lanes, self._columns), np.int32)
-            if self._fenced_knows is not None:
-                wider[:, : self._fenced_knows.shape[1]] = self._fenced_knows
-            self._fenced_knows = wider
+            if self._fenced_vectors is not None:
+                wider[:, : self._fenced_vectors.shape[1]] = self._fenced_vectors
+            self._fenced_vectors = wider
         self._fenced[lanes] = self._time
         self._fenced_floor[lanes] = self._floor[lanes // self.threads]
-        self._fenced_knows[lanes] = knows[self._row[lanes]]
+        self._fenced_vectors[lanes] = vectors[self._row[lanes]]
         self._advance(lanes >> 5)
 
     def _check_fences(self, at: Ints, lanes: Ints) -> None:
@@ -219,10 +233,10 @@ class ProxyHistory(SharedHistory):
             return
         i, j = np.nonzero(generic)
         stamp, writer, lane = stamp[i, j], writer[i, j], lanes[i]
+        # A fence of the writing thread, or one of the issuing thread ordered after the write.
         fine = (stamp <= self._fenced[writer]) | (stamp <= self._fenced_floor[lane])
-        if self._fenced_knows is not None:
-            fine |= stamp <= self._fenced_knows[lane, writer % self.threads]
-            # The issuing thread's own writes: it knows them without a release.
+        if self._fenced_vectors is not None:
+            fine |= stamp <= self._fenced_vectors[lane, writer % self.threads]
         if fine.all():
             return
         one = int(fine.argmin())
@@ -230,15 +244,16 @@ class ProxyHistory(SharedHistory):
         site = int(self._site[byte // self.granule])
         raise Conflict("unfenced", int(i[one]), byte, int(writer[one]), site, True)
 
-    # -- copies that arrive -------------------------------------------------------------
+    # -- copies -------------------------------------------------------------------------
 
-    def hand_over(self, copy: Copy) -> None:
-        """Makes a threads' copy complete on a history object, as a copy of the engine does.
+    def complete_on_object(self, copy: Copy) -> None:
+        """Changes how the cp.async copy ``copy`` in flight completes: on a synchronisation object
+        (an mbarrier), given to :meth:`complete` later, and not by a wait of its threads.
 
-        Completion also releases the threads' accesses up to now into that object.
+        Completion also releases into that object what the issuing threads have accessed up to now.
         """
-        knows = self._knowledge()
+        vectors = self._vector_table()
         unique, copy.issuer = np.unique(copy.lanes, return_inverse=True)
-        copy.knows = knows[self._row[unique]]
-        copy.knows[np.arange(len(unique)), unique % self.threads] = self._time
+        copy.vectors = vectors[self._row[unique]]
+        copy.vectors[np.arange(len(unique)), unique % self.threads] = self._time
         self._advance(unique >> 5)

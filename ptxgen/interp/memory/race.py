@@ -1,28 +1,27 @@
-"""Happens-before and initialisation of shared memory, for all CTAs of a wave at once.
+"""Race detection and initialisation checks for the shared memory of all CTAs of a wave.
 
-Two accesses race if they touch the same bytes, one of them is a write, and nothing orders
-them. What orders them is followed with vector clocks, in the manner of FastTrack (Flanagan and
-Freund, PLDI 2009), with one global time instead of one counter per thread:
+Two accesses race if they touch the same bytes, one of them is a write, and nothing orders them.
+Order is tracked with vector clocks, as in FastTrack (Flanagan and Freund, PLDI 2009), with one
+global time instead of one counter per thread:
 
-- Every release (a barrier, an arrival) takes the next value of the time. A thread's knowledge
-  is a vector: for every other thread, the time of its latest release that this one has learnt
-  of. An access is stamped with its warp's clock: the time of the latest release by any of the
-  warp's lanes, plus one. It happened before all that thread v does now if v knows a release
-  of the accessing thread at or after the stamp.
-- A barrier of the whole CTA raises the CTA's *floor*: whatever is stamped at or below it
-  happened before everything from now on. No vectors are touched, and kernels that use no
-  other synchronisation never have any.
-- Threads with equal knowledge share one vector, so that synchronising full warps costs a row
-  a warp and not a row a thread.
+- Every release (a barrier, an arrival) takes the next value of the time. The vector clock of a
+  thread has, for every other thread, the time of its latest release that this thread has acquired.
+  An access is stamped with its warp's clock: the time of the latest release by any of its lanes,
+  plus one. It is ordered before all later accesses of thread v if v's vector clock has a release of
+  the accessing thread at or after the stamp.
+- A barrier of the whole CTA raises the CTA's *floor*: every access stamped at or below it is
+  ordered before everything from now on. Kernels without other synchronisation have no vector
+  clocks.
+- Threads with equal vector clocks share one, so that synchronising full warps costs a row per warp.
 
 The shadow of a granule (the smallest access of the kernel) is its last write: stamp, thread,
-instruction. That is enough, because the writes before it happened before it, or a conflict
-would have been raised. Reads are kept per access width, so that a 16-byte read costs one entry
-and not four: the latest stamp per (piece of that width, warp), and a log from which the lanes
-are worked out only when stamps do not decide.
+instruction. That is enough: earlier writes are ordered before it, or a conflict would have been
+raised. Reads are recorded per access width, so that a 16-byte read costs one entry and not four:
+the latest stamp per (piece of that width, warp), and a log, from which lanes are computed only when
+stamps do not decide.
 
-The result is exact: a conflict is raised if and only if the accesses recorded up to then
-hold one. Only in describing the other access some detail is lost, see :class:`Conflict`.
+The result is exact: a conflict is raised if and only if the accesses recorded up to then contain
+one. Only the description of the other access loses some detail, see :class:`Conflict`.
 """
 
 from __future__ import annotations
@@ -42,16 +41,18 @@ Kind = Literal["race", "pending", "uninitialised", "unfenced"]
 
 _NEVER = 0  # the stamp of a granule that nothing has written
 _START = 1  # the stamp of initialised data, and the first floor
-_ENGINE = 2**30  # is added to the stamps of the copy engine's writes: no floor reaches them
-_PENDING = 2**31 - 1  # the stamp of a granule that an asynchronous copy is on its way to
-_LOG = 1 << 21  # logged reads after which they are worked in, to bound memory
-_OLDER = 1024  # entries of older reads after which they are looked through, likewise
+_ENGINE = 2**30  # added to the stamps of the copy engine's writes, so that no floor reaches them
+_PENDING = 2**31 - 1  # the stamp of a granule that an asynchronous copy in flight will write
+_LOG = 1 << 21  # logged reads from which the log is merged, to bound memory
+_OLDER = 1024  # entries of older reads from which they are compacted, to bound memory
 _ROW: dict[int, np.dtype[Any]] = {
     1: np.dtype(np.int32),
     2: np.dtype(np.int64),
     4: np.dtype(np.complex128),
 }
-"""Dtypes as wide as n int32: NumPy copies one such element faster than a row of two or four."""
+"""NumPy dtype as wide as n shadow entries (int32), by n. Copying one such element is faster than
+copying a row of n entries.
+"""
 
 
 class Conflict(Exception):  # noqa: N818 - what it is
@@ -59,15 +60,15 @@ class Conflict(Exception):  # noqa: N818 - what it is
 
     ``kind``: ``"race"`` (nothing orders it after another access), ``"pending"`` (an asynchronous
     copy to these bytes has not been waited for), ``"uninitialised"`` (a read of bytes never
-    written). ``index``: the first offending element of the arrays given; ``at``: its first
-    offending byte. The other access: ``other_lane`` (a flat thread id; None if there is none or
-    it was the copy engine), ``other_site``, ``other_is_write``.
+    written), ``"unfenced"`` (a read of the async proxy after an ordinary write, without a proxy
+    fence). ``index``: position of the first offending access in the arrays passed; ``at``: its
+    first offending byte. The other access: ``other_lane`` (None if there is none or it was the copy
+    engine), ``other_site``, ``other_is_write``.
 
-    Nothing of the refused access has been recorded, except where two of its own lanes conflict.
-
-    Where several lanes of a warp have read the bytes, one of those that conflict is named, and
-    ``other_site`` is where the warp read them last. Where an access conflicts with several
-    others, a write is named before a read.
+    Nothing of the refused access has been recorded, except if two of its own lanes conflict. If
+    several lanes of a warp have read the bytes, ``other_lane`` is one that conflicts,
+    ``other_site`` the warp's last read of them. Of several conflicts, one with a write is reported
+    first.
     """
 
     def __init__(
@@ -84,8 +85,8 @@ class Conflict(Exception):  # noqa: N818 - what it is
         self.other_lane, self.other_site = other_lane, other_site
         self.other_is_write = other_is_write
 
-    def before(self, other: Conflict) -> bool:
-        """Whether this conflict is reported rather than ``other``."""
+    def precedes(self, other: Conflict) -> bool:
+        """Whether this conflict is reported in preference to ``other``."""
         if self.index != other.index or self.other_is_write != other.other_is_write:
             return (self.index, not self.other_is_write) < (other.index, not other.other_is_write)
         return self.at < other.at
@@ -93,21 +94,24 @@ class Conflict(Exception):  # noqa: N818 - what it is
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """Asynchronous copy that has been issued; :meth:`SharedHistory.complete` takes it."""
+    """Asynchronous copy in flight; :meth:`SharedHistory.complete` ends it."""
 
     at: Ints
     lanes: Ints
     width: int
     site: int
-    knows: Stamps | None = None
-    """Engine copies: the knowledge of each issuing thread when it issued."""
+    vectors: Stamps | None = None
+    """Vector clock of each issuing thread at the issue; None if threads wait for the copy."""
     issuer: Ints | None = None
-    """Engine copies: the row of ``knows`` that belongs to each element."""
+    """Row of ``vectors`` for each element's issuing thread; None if threads wait for the copy."""
 
 
 @dataclass(slots=True, eq=False)
 class _Log:
-    """Reads of one width between two changes of any warp's clock."""
+    """Log of reads of one width, all made while no warp's clock changed. ``clocks`` and
+    ``aligned``: by warp, the clock, and the clock at the last synchronisation of the whole warp;
+    ``newest``: the greatest clock.
+    """
 
     clocks: Stamps
     aligned: Stamps
@@ -118,7 +122,9 @@ class _Log:
 
 
 class _Reads:
-    """The reads of one width. A key is (piece of that width) * warps + (warp of the CTA)."""
+    """Recorded reads of one width, in bytes. Shared memory is divided in pieces of that width;
+    entries have the key ``piece * warps + warp``, with the number of a warp in its CTA.
+    """
 
     def __init__(self, width: int, nbytes: int, ctas: int, warps: int) -> None:
         self.width, self.warps = width, warps
@@ -129,7 +135,7 @@ class _Reads:
         self.log: list[_Log] = []
         self.logged = 0
         self.rows: dict[int, Stamps] = {}
-        # Worked out of the log: the lanes that read at ``clock``, and at which instruction.
+        # From merged logs: the lanes that read at ``clock``, and their instruction.
         self.clock: Stamps | None = None
         self.mask: Masks = np.zeros(0, np.uint32)
         self.site: Stamps = np.zeros(0, np.int32)
@@ -149,12 +155,19 @@ class _Reads:
         self.logged += len(key)
 
     def forget(self, floor: int) -> None:
-        """Drops log entries that cannot conflict any more: all stamped at or below every floor."""
+        """Drops reads that cannot conflict any more. ``floor``: the lowest floor of all CTAs;
+        accesses with stamps up to it are ordered before everything from now on.
+        """
         while self.log and self.log[0].newest <= floor:
             self.logged -= sum(map(len, self.log.pop(0).keys))
 
-    def work_in(self, floor: Stamps) -> None:
-        """Turns the log into masks of lanes."""
+    def merge_log(self, floor: Stamps) -> None:
+        """Processes the logged reads, and empties the log: for each piece and warp, stores the
+        stamp of the newest reads, the lanes that made them, and their instruction. Older reads by
+        other lanes are kept as long as they can conflict.
+
+        ``floor``: the floor of each CTA; reads up to it cannot conflict.
+        """
         if self.clock is None:
             self.clock = np.zeros(self.count, np.int32)
             self.mask = np.zeros(self.count, np.uint32)
@@ -168,7 +181,7 @@ class _Reads:
             bit = np.left_shift(np.uint32(1), (lane & 31).astype(np.uint32))
             old = self.clock[key]
             newer = old < stamp
-            # What a sync of the whole warp lies behind, all its lanes know, and pass on.
+            # Reads before a sync of the whole warp are ordered before all its later accesses.
             doubtful = newer & (old > log.aligned[warp])
             which = np.flatnonzero(doubtful) if doubtful.any() else None
             if which is not None:
@@ -183,7 +196,7 @@ class _Reads:
             if which is not None:
                 lost[2] &= ~self.mask[lost[0]].astype(np.int64)
                 self._keep(lost[:, lost[2] != 0], floor)
-        # The last one may grow on and come back, without what has been worked in.
+        # The last one may still grow; it starts again without the merged entries.
         for log in self.log:
             log.keys, log.lanes, log.sites = [], [], []
         self.log, self.logged = [], 0
@@ -205,9 +218,11 @@ class _Reads:
         self.older = older
 
     def pieces(self, at: Ints, width: int) -> Stamps:
-        """Returns the latest stamps of all pieces that each access touches.
+        """Returns the stamps of the latest reads that each access of ``width`` bytes at ``at`` may
+        conflict with.
 
-        The shape is (accesses, pieces, warps).
+        The shape is ``[accesses, pieces, warps]``: an access touches one or several pieces of this
+        record's width, and each warp of the CTA may have read each of them. 0: no read.
         """
         many = max(width // self.width, 1)
         rows = self.rows.get(many)
@@ -219,13 +234,13 @@ class _Reads:
 class SharedHistory:
     """Access history of the shared memory of ``ctas`` CTAs of ``threads`` threads each.
 
-    ``nbytes``: shared bytes of each CTA, a multiple of 16. ``granule``: the smallest access of
-    the kernel in bytes. Accesses are arrays of equal length: ``at``, flat byte offsets (CTA *
-    ``nbytes`` + offset; in bounds and aligned), and ``lanes``, flat thread ids (CTA * ``threads``
-    + thread). They are kept: whoever passes them must not change them afterwards.
+    ``nbytes``: shared bytes of each CTA, a multiple of 16. ``granule``: the smallest access of the
+    kernel in bytes. Accesses are arrays of equal length, which callers must not change afterwards:
+    ``at``, byte offsets ``CTA * nbytes + offset`` (in bounds and aligned), and ``lanes``, thread
+    indices ``CTA * threads + thread``.
 
-    For a cluster, take its CTAs as one CTA of all their threads and bytes; then :meth:`barrier`
-    is the barrier of the cluster, and that of one of its CTAs a :meth:`sync`.
+    A cluster is passed as one CTA with the threads and bytes of all its CTAs; then :meth:`barrier`
+    is the cluster's barrier, and a barrier of one CTA is a :meth:`sync`.
     """
 
     def __init__(self, ctas: int, threads: int, nbytes: int, granule: int) -> None:
@@ -249,26 +264,28 @@ class SharedHistory:
         self._time = _START + 1
         self._floor: Stamps = np.full(ctas, _START, np.int32)
         self._low = _START  # the lowest floor
-        # Per warp. Replaced, never changed: the logs of reads keep them.
+        # Per warp. Replaced, never changed: the logs of reads refer to them.
         self._clocks: Stamps = np.full(ctas * self.warps, self._time, np.int32)
         self._aligned: Stamps = np.full(ctas * self.warps, _START, np.int32)
-        self._clock: int | None = self._time  # where all warps' are equal
+        self._clock: int | None = self._time  # if all warps' are equal
 
-        # Knowledge: rows of (threads, then one column an object for what copies to it wrote).
-        self._knows: Stamps | None = None
-        self._least: Stamps = np.zeros((0, 0), np.int32)  # per row, the minimum of each warp
+        # Vector clocks: a column per thread, then one per object for writes of its copies.
+        self._vectors: Stamps | None = None
+        self._least: Stamps = np.zeros((0, 0), np.int32)  # minimum of each row and warp
         self._row: Ints = np.zeros(0, np.int64)  # of each thread
         self._users: Ints = np.zeros(0, np.int64)  # of each row
         self._objects: Stamps = np.zeros((0, 0), np.int32)
         self._columns = threads
-        self._engine = False  # whether anything carries its stamps
-        self._made: list[int] = [0] * ctas
+        self._engine = False  # whether anything has a stamp of the copy engine
+        self._object_counts: list[int] = [0] * ctas
         self._column: Ints = np.arange(self.lanes, dtype=np.int64) % threads  # of each writer
 
     # -- accesses ---------------------------------------------------------------------
 
     def fill(self, at: int, nbytes: int) -> None:
-        """Marks ``nbytes`` bytes from ``at`` on as initialised before the kernel starts."""
+        """Marks ``nbytes`` bytes from byte offset ``at`` on as initialised before the kernel
+        starts.
+        """
         self._stamp[at // self.granule : -(-(at + nbytes) // self.granule)] = _START
 
     def read(self, at: Ints, lanes: Ints, width: int, site: int) -> None:
@@ -292,56 +309,57 @@ class SharedHistory:
         stamps = self._clock if self._clock is not None else self._clocks[lanes >> 5]
         reads.record(key, lanes, stamps, log, site)
         if reads.logged > _LOG:
-            reads.work_in(self._floor)
+            reads.merge_log(self._floor)
 
     def write(self, at: Ints, lanes: Ints, width: int, site: int) -> None:
         """Checks writes of ``width`` bytes by instruction ``site``, and records them.
 
-        Conflicts with earlier accesses come before those between two lanes of this one. Of two
-        lanes that write the same bytes the first is the offender, the last one the other.
+        Conflicts with earlier accesses are reported before those between two lanes of this write;
+        of these, ``index`` is the first lane's, ``other_lane`` the last.
         """
         self._check(at, lanes, width)
         stamps = self._clock if self._clock is not None else self._clocks[lanes >> 5]
-        self._put(at, lanes, width, site, stamps)
+        self._record_writes(at, lanes, width, site, stamps)
 
     def issue(self, at: Ints, lanes: Ints, width: int, site: int, *, engine: bool = False) -> Copy:
-        """Starts an asynchronous copy into these bytes, checked like a write.
+        """Starts an asynchronous copy of ``width`` bytes to each of ``at``, checked like a write.
 
-        Until it is completed, every access to them is a conflict. ``engine``: the copy does not
-        complete by the issuing thread's waiting, but by signalling an object.
+        Until :meth:`complete`, every access to these bytes is a conflict. ``engine``: the copy
+        completes on an object (an mbarrier), not when the issuing thread waits.
         """
         self._check(at, lanes, width)
-        self._put(at, lanes, width, site, _PENDING)
+        self._record_writes(at, lanes, width, site, _PENDING)
         copy = Copy(at, lanes, width, site)
         if engine:
-            knows = self._knowledge()
+            vectors = self._vector_table()
             unique, copy.issuer = np.unique(lanes, return_inverse=True)
-            copy.knows = knows[self._row[unique]]
-            copy.knows[np.arange(len(unique)), unique % self.threads] = self._time
+            copy.vectors = vectors[self._row[unique]]
+            copy.vectors[np.arange(len(unique)), unique % self.threads] = self._time
             self._advance(unique >> 5)
         return copy
 
     def complete(self, copy: Copy, handles: ArrayLike | None = None) -> None:
-        """Completes a copy; threads that know of the completion may then access the bytes.
+        """Completes ``copy``: accesses that are ordered after its completion are no conflicts any
+        more.
 
-        Without ``handles``, the issuing threads have waited for it: it counts as their writes,
-        now. With ``handles`` (the object that each element signals, or one for all; engine
-        copies only), it counts as a write of the copy engine that is released into those
-        objects, together with what the issuing thread knew when it issued. Copies that signal
-        different objects are not ordered by one another.
+        Without ``handles``, the issuing threads have waited for it: it counts as their write, now.
+        With ``handles``, for copies that were issued with ``engine``, it counts as a write of the
+        copy engine. ``handles`` are the synchronisation objects that the elements signal (one for
+        each element, or one for all): a thread that acquires such an object sees that write, and
+        all accesses of the issuing thread before the issue, but no other copy's.
         """
         at, lanes, width = copy.at, copy.lanes, copy.width
-        if (copy.knows is None) != (handles is None):
+        if (copy.vectors is None) != (handles is None):
             raise ValueError("engine copies complete on objects, and only they do")
-        if copy.knows is None or copy.issuer is None:
+        if copy.vectors is None or copy.issuer is None:
             stamps = self._clock if self._clock is not None else self._clocks[lanes >> 5]
             self._scatter(0, at, width, stamps)
             return
         objects = np.broadcast_to(np.asarray(handles, np.int64), at.shape)
         self._scatter(0, at, width, _ENGINE + self._time)
         self._scatter(1, at, width, (objects + self.lanes).astype(np.int32))
-        pairs = np.unique(objects * len(copy.knows) + copy.issuer)
-        self._learn(pairs // len(copy.knows), copy.knows[pairs % len(copy.knows)])
+        pairs = np.unique(objects * len(copy.vectors) + copy.issuer)
+        self._join_objects(pairs // len(copy.vectors), copy.vectors[pairs % len(copy.vectors)])
         self._objects[objects, self._column[self.lanes + objects]] = _ENGINE + self._time
         self._time += 1
         self._engine = True
@@ -354,7 +372,7 @@ class SharedHistory:
                 copy.lanes[mask],
                 copy.width,
                 copy.site,
-                copy.knows,
+                copy.vectors,
                 None if copy.issuer is None else copy.issuer[mask],
             )
             for mask in (part, ~part)
@@ -364,10 +382,10 @@ class SharedHistory:
     # -- synchronisation --------------------------------------------------------------
 
     def barrier(self, ctas: Ints) -> None:
-        """Synchronises all threads of each of these (distinct) CTAs."""
+        """Records a barrier of all threads of each CTA in ``ctas``, which are distinct."""
         everywhere = len(ctas) == self.ctas
-        if self._engine:  # what threads know of its writes is not a matter of floors
-            self._meet(ctas[:, None] * self.threads + np.arange(self.threads))
+        if self._engine:  # floors do not order its writes
+            self._join_groups(ctas[:, None] * self.threads + np.arange(self.threads))
         if everywhere:
             self._floor[:] = self._time
             self._aligned = np.full(len(self._aligned), self._time, np.int32)
@@ -386,9 +404,9 @@ class SharedHistory:
             reads.forget(self._low)
 
     def sync(self, groups: Ints) -> None:
-        """Synchronises the threads of each row of ``groups`` with one another.
+        """Records a barrier among the threads of each row of ``groups``.
 
-        A row holds distinct threads of one CTA; no thread is in two rows.
+        A row has distinct threads of one CTA; no thread is in two rows.
         """
         size = groups.shape[1]
         if not len(groups) or size < 2:
@@ -396,27 +414,30 @@ class SharedHistory:
         if size == self.threads:
             self.barrier(groups[:, 0] // self.threads)
             return
-        whole = self._meet(groups)
+        whole = self._join_groups(groups)
         if whole is not None:
             self._aligned = self._aligned.copy()
             self._aligned[whole] = self._time
         self._advance(groups.ravel() >> 5)
 
-    def _meet(self, groups: Ints) -> Ints | None:
-        """Joins the knowledge of each row's threads; returns the warps if all of them are whole."""
-        knows = self._knowledge()
+    def _join_groups(self, groups: Ints) -> Ints | None:
+        """Gives all threads in a row of ``groups`` the maximum of their vector clocks, as a barrier
+        among them does. Returns the indices of the warps if each row consists of whole warps, else
+        None.
+        """
+        vectors = self._vector_table()
         size = groups.shape[1]
         rows = self._row[groups]
         target = rows[:, 0]
         same = bool((rows == target[:, None]).all() and (self._users[target] == size).all())
         if not same:
-            joined = knows[target]
+            joined = vectors[target]
             for column in np.flatnonzero((rows[:, 1:] != rows[:, :-1]).any(axis=0)) + 1:
-                np.maximum(joined, knows[rows[:, column]], out=joined)
-            target = self._fresh(len(groups))
-            knows[target] = joined
+                np.maximum(joined, vectors[rows[:, column]], out=joined)
+            target = self._unused_rows(len(groups))
+            vectors[target] = joined
             self._assign(groups.ravel(), np.repeat(target, size))
-        knows[target[:, None], groups % self.threads] = self._time
+        vectors[target[:, None], groups % self.threads] = self._time
         whole: Ints | None = None
         if size % WARP == 0:
             split = groups.reshape(-1, WARP)
@@ -429,21 +450,21 @@ class SharedHistory:
         return whole
 
     def new_object(self, cta: int) -> int:
-        """Returns a handle for an object that threads of ``cta`` synchronise on, as an mbarrier.
+        """Returns the handle of a new synchronisation object of ``cta``, such as an mbarrier.
 
-        An object never forgets. Where threads may wait for one phase while others already arrive
-        at the next, take two objects: one for arrivals, and one for waits, which learns from the
-        first (:meth:`merge`) when the phase completes.
+        Releases into an object accumulate. If threads may wait for one phase while others arrive at
+        the next, use two objects: one for arrivals, and one for waits, into which the first is
+        merged (:meth:`merge`) when the phase completes.
         """
-        knows = self._knowledge()
+        vectors = self._vector_table()
         handle = len(self._column) - self.lanes
-        column = self.threads + self._made[cta]
-        self._made[cta] += 1
+        column = self.threads + self._object_counts[cta]
+        self._object_counts[cta] += 1
         self._column = np.append(self._column, column)
         if column >= self._columns:
             more = max(32, self._columns - self.threads)
             self._columns += more
-            self._knows = np.pad(knows, ((0, 0), (0, more)))
+            self._vectors = np.pad(vectors, ((0, 0), (0, more)))
             self._objects = np.pad(self._objects, ((0, 0), (0, more)))
         if handle >= len(self._objects):
             more = max(8, len(self._objects))
@@ -451,49 +472,55 @@ class SharedHistory:
         return handle
 
     def release(self, lanes: Ints, handles: ArrayLike) -> None:
-        """Releases each thread's accesses and knowledge into the object of its handle."""
+        """Records a release: joins the vector clock of each of ``lanes`` into the object of its
+        handle.
+        """
         if not len(lanes):
             return
-        knows = self._knowledge()
+        vectors = self._vector_table()
         objects = np.asarray(handles, np.int64)
-        pairs = np.unique(objects * len(knows) + self._row[lanes])
-        self._learn(pairs // len(knows), knows[pairs % len(knows)])
+        pairs = np.unique(objects * len(vectors) + self._row[lanes])
+        self._join_objects(pairs // len(vectors), vectors[pairs % len(vectors)])
         self._objects[objects, lanes % self.threads] = self._time
         self._advance(lanes >> 5)
 
     def acquire(self, lanes: Ints, handles: ArrayLike) -> None:
-        """Lets each (distinct) thread learn all that the object of its handle knows."""
+        """Records that each of ``lanes`` (distinct) acquires the synchronisation object of its
+        handle: all that was released into the object is ordered before the lane's later accesses.
+        """
         if not len(lanes):
             return
-        knows = self._knowledge()
+        vectors = self._vector_table()
         count = len(self._column)
         each = self._row[lanes] * count + np.asarray(handles, np.int64)
-        if (each == each[0]).all():  # most often, and soon told
+        if (each == each[0]).all():  # the most frequent case, and cheap to detect
             pairs, which, users = each[:1], np.zeros(len(each), np.int64), np.array([len(each)])
         else:
             pairs, which, users = np.unique(each, return_inverse=True, return_counts=True)
         source = pairs // count
         learnt = self._objects[pairs % count]
-        new = (learnt > knows[source]).any(axis=1)
+        new = (learnt > vectors[source]).any(axis=1)
         if not new.any():
             return
-        np.maximum(learnt, knows[source], out=learnt)
+        np.maximum(learnt, vectors[source], out=learnt)
         target = source.copy()
         moves = new & (self._users[source] != users)
-        target[moves] = self._fresh(int(moves.sum()))
-        knows[target[new]] = learnt[new]
+        target[moves] = self._unused_rows(int(moves.sum()))
+        vectors[target[new]] = learnt[new]
         self._least[target[new]] = self._minima(target[new])
         moving = moves[which]
         self._assign(lanes[moving], target[which[moving]])
 
     def merge(self, source: int, target: int) -> None:
-        """Lets object ``target`` learn all that object ``source`` knows."""
+        """Joins the vector clock of object ``source`` into that of object ``target``."""
         np.maximum(self._objects[target], self._objects[source], out=self._objects[target])
 
     # -- inside -----------------------------------------------------------------------
 
     def _advance(self, warps: Ints) -> None:
-        """Advances the clock of ``warps``: the release just made excludes their later accesses."""
+        """Advances the clock of ``warps``, so that the release just recorded excludes their later
+        accesses.
+        """
         self._time += 1
         self._clocks = self._clocks.copy()
         self._clocks[warps] = self._time
@@ -501,20 +528,20 @@ class SharedHistory:
         self._clock = self._time if same else None
         self._logs.clear()
 
-    def _knowledge(self) -> Stamps:
-        if self._knows is None:
-            # Row 0 knows nothing. As many rows as threads can be in use, and as many asked for.
+    def _vector_table(self) -> Stamps:
+        if self._vectors is None:
+            # Row 0 is all zeros. One row per thread may be in use, and as many be requested.
             rows = 2 * self.lanes + 1
-            self._knows = np.zeros((rows, self._columns), np.int32)
+            self._vectors = np.zeros((rows, self._columns), np.int32)
             self._least = np.zeros((rows, self.warps), np.int32)
             self._row = np.zeros(self.lanes, np.int64)
             self._users = np.zeros(rows, np.int64)
             self._users[0] = self.lanes + 1
             self._objects = np.zeros((0, self._columns), np.int32)
-        return self._knows
+        return self._vectors
 
-    def _fresh(self, count: int) -> Ints:
-        """Returns ``count`` rows of knowledge that no thread uses."""
+    def _unused_rows(self, count: int) -> Ints:
+        """Returns ``count`` rows of the vector-clock table that no thread uses."""
         return np.flatnonzero(self._users == 0)[:count]
 
     def _assign(self, lanes: Ints, rows: Ints) -> None:
@@ -524,13 +551,15 @@ class SharedHistory:
         self._row[lanes] = rows
 
     def _minima(self, rows: Ints) -> Stamps:
-        assert self._knows is not None
-        own = self._knows[rows, : self.threads]
+        assert self._vectors is not None
+        own = self._vectors[rows, : self.threads]
         least: Stamps = own.reshape(-1, self.warps, WARP).min(axis=2)
         return least
 
-    def _learn(self, handles: Ints, rows: Stamps) -> None:
-        """Lets objects learn rows of knowledge; ``handles`` ascend."""
+    def _join_objects(self, handles: Ints, rows: Stamps) -> None:
+        """Joins each vector clock ``rows[i]`` into synchronisation object ``handles[i]``;
+        ``handles`` are sorted, and may repeat.
+        """
         starts = np.flatnonzero(np.append(True, handles[1:] != handles[:-1]))
         joined = np.maximum.reduceat(rows, starts, axis=0)
         which = handles[starts]
@@ -539,7 +568,10 @@ class SharedHistory:
         self._objects[which] = known
 
     def _view(self, width: int) -> tuple[NDArray[Any], ...]:
-        """Returns stamps, writers and sites: in rows of ``width`` bytes, then a row an element."""
+        """Returns six views of the shadow: stamps, writers and sites as ``[accesses, granules]``,
+        with a row for each ``width`` bytes of shared memory; then the same three with a row as one
+        element.
+        """
         found = self._views.get(width)
         if found is None:
             many = width // self.granule
@@ -550,15 +582,19 @@ class SharedHistory:
         return found
 
     def _scatter(self, what: int, at: Ints, width: int, values: Stamps | int) -> None:
-        """Sets stamps (0), writers (1) or sites (2)."""
+        """Records ``values`` in the shadow of ``width`` bytes at each offset in ``at``: as stamps
+        if ``what`` is 0, as writers if 1, as sites if 2.
+        """
         many = width // self.granule
         pieces: NDArray[Any] = self._view(width)[3 + what]
         row = np.repeat(np.asarray(values, np.int32), many)
         kind: np.dtype[Any] = pieces.dtype
         pieces[at // width] = row.view(kind)
 
-    def _put(self, at: Ints, lanes: Ints, width: int, site: int, stamps: Stamps | int) -> None:
-        """Records writes, and finds those that write the same bytes."""
+    def _record_writes(
+        self, at: Ints, lanes: Ints, width: int, site: int, stamps: Stamps | int
+    ) -> None:
+        """Records writes; raises Conflict if two lanes write the same bytes."""
         own = lanes.astype(np.int32)
         self._scatter(1, at, width, own)
         written = self._view(width)[1].take(at // width, axis=0)
@@ -584,7 +620,7 @@ class SharedHistory:
         for reads in self._reads.values():
             if reads.newest > self._low:
                 found_read = self._check_reads(reads, at, lanes, width)
-                if found_read is not None and (conflict is None or found_read.before(conflict)):
+                if found_read is not None and (conflict is None or found_read.precedes(conflict)):
                     conflict = found_read
         if conflict is not None:
             raise conflict
@@ -595,10 +631,10 @@ class SharedHistory:
         writer = self._view(width)[1].take(at // width, axis=0)
         many = stamp.shape[1]
         if many > 1 and _uniform(stamp) and _uniform(writer):
-            stamp, writer, many = stamp[:, 0], writer[:, 0], 1  # one for all the granules
+            stamp, writer, many = stamp[:, 0], writer[:, 0], 1  # one for all granules
         else:
             stamp, writer = stamp.reshape(-1), writer.reshape(-1)
-        # Mostly, it was the own warp, before its last sync.
+        # Usually the writer is in the same warp, before the warp's last sync.
         own, aligned = lanes.astype(np.int32), self._aligned[lanes >> 5]
         if many > 1:
             own, aligned = np.repeat(own, many), np.repeat(aligned, many)
@@ -613,8 +649,8 @@ class SharedHistory:
         lane = lanes[which // many]
         fine = stamp <= self._floor[lane // self.threads]
         fine |= (writer == lane) & (stamp != _PENDING)
-        if self._knows is not None:
-            fine |= stamp <= self._knows[self._row[lane], self._column[writer]]
+        if self._vectors is not None:
+            fine |= stamp <= self._vectors[self._row[lane], self._column[writer]]
         if reading:
             fine &= stamp != _NEVER
         if fine.all():
@@ -633,15 +669,15 @@ class SharedHistory:
         latest = reads.pieces(at, width)
         if latest.max(initial=_NEVER) <= self._low:
             return None
-        if self._knows is not None:
+        if self._vectors is not None:
             known = self._least.take(self._row[lanes], axis=0)
             bad = latest > np.maximum(known, self._low)[:, None, :]
         else:
             bad = latest > self._low
         if not bad.any():
             return None
-        # Stamps alone do not decide: which lanes were they?
-        reads.work_in(self._floor)
+        # Stamps alone do not decide: find the lanes.
+        reads.merge_log(self._floor)
         assert reads.clock is not None
         i, j, warp = np.nonzero(bad)
         piece = at[i] // reads.width + j
@@ -668,9 +704,9 @@ class SharedHistory:
         if not len(i):
             return None
         readers = (mask[:, None] >> np.arange(WARP, dtype=np.uint32) & np.uint32(1)) != 0
-        if self._knows is not None:
+        if self._vectors is not None:
             columns = warp[:, None] * WARP + np.arange(WARP)
-            readers &= self._knows[self._row[lane][:, None], columns] < clock[:, None]
+            readers &= self._vectors[self._row[lane][:, None], columns] < clock[:, None]
         racing = np.flatnonzero(readers.any(axis=1))
         if not len(racing):
             return None
@@ -683,7 +719,7 @@ class SharedHistory:
 
 
 def _uniform(rows: NDArray[Any]) -> bool:
-    """Whether each row has one value: neighbours differ between rows only."""
+    """Whether the elements of each row are equal."""
     flat = rows.reshape(-1)
     anywhere = np.count_nonzero(flat[1:] != flat[:-1])
     return bool(anywhere == np.count_nonzero(rows[1:, 0] != rows[:-1, -1]))

@@ -1,4 +1,6 @@
-"""Decoding of segments: :func:`fill` puts the operations of each instruction into a block."""
+"""Decoding of segments: :func:`decode_segment` appends the operations of each instruction to a
+block.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,13 @@ from ptxgen.interp.values.scalar import lookup
 Array = NDArray[Any]
 
 
-def fill(kernel: Kernel, block: Block, kind: str) -> None:
-    """Decodes the operations and the end of ``block``. Raises PtxError."""
+def decode_segment(kernel: Kernel, block: Block, kind: str) -> None:
+    """Decodes the instructions of ``block`` into its operations, and the last one into the
+    operation that ends it, if ``kind`` is branch, exit or wait; after "fall", lanes continue at the
+    next segment. Raises PtxError with the line of an instruction that is outside the subset.
+    """
     try:
-        _fill(kernel, block, kind)
+        _decode_segment(kernel, block, kind)
     except PtxError as error:
         if error.line and error.file == kernel.module.file:
             raise
@@ -30,7 +35,7 @@ def fill(kernel: Kernel, block: Block, kind: str) -> None:
         raise kernel.error(message, kernel.decoding) from None
 
 
-def _fill(kernel: Kernel, block: Block, kind: str) -> None:
+def _decode_segment(kernel: Kernel, block: Block, kind: str) -> None:
     kernel.decoding = block.instructions[-1]
     instructions = list(block.instructions)
     if kind == "wait":
@@ -43,22 +48,22 @@ def _fill(kernel: Kernel, block: Block, kind: str) -> None:
         block.end = _fall(block)
     tracker = undefined.Tracker(kernel, block)
 
-    def precede(instruction: Instruction) -> None:
-        tracker.precede(instruction)
-        check = wgmma.touching(kernel, instruction)
+    def instrument(instruction: Instruction) -> None:
+        tracker.instrument(instruction)
+        check = wgmma.register_check(kernel, instruction)
         if check is not None:
             block.full.append(check)
             block.masked.append(check)
 
     for instruction in instructions:
         kernel.decoding = instruction
-        precede(instruction)
+        instrument(instruction)
         variants = decode(kernel, instruction)
         if variants is not None:
             block.full.append(variants[0])
             block.masked.append(variants[1])
     if kind != "fall":
-        precede(block.instructions[-1])
+        instrument(block.instructions[-1])
 
 
 # -- ends of segments -----------------------------------------------------------------
@@ -126,7 +131,9 @@ def _end(kernel: Kernel, block: Block, instruction: Instruction, kind: str) -> O
 
 
 def decode(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Returns the full and the masked operation of an instruction that ends no segment."""
+    """Decodes an instruction inside a segment: its operations for all lanes and under a mask; None
+    if it has no effect.
+    """
     if instruction.opcode == "mov" and _plain_mov(instruction) is False:
         return move(kernel, instruction)
     scalar = lookup(instruction)
@@ -143,7 +150,7 @@ def _plain_mov(instruction: Instruction) -> bool:
 
 
 def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Decodes fences that the race check follows: cluster-wide ones and fence.proxy.async."""
+    """Decodes fences that the race check tracks: cluster-wide ones and fence.proxy.async."""
     form = instruction.modifiers
     if form[:1] in (("acq_rel",), ("sc",)) and kernel.cluster > 1 and form[1:] != ("cta",):
         guard = guard_of(kernel, instruction)
@@ -171,7 +178,9 @@ def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
 
 
 def _ignored(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Decodes fences and hints to nothing: stores are visible at once; the history checks order."""
+    """Returns None for fences and hints: stores are visible immediately, and the race check tracks
+    order.
+    """
     return None
 
 

@@ -1,9 +1,9 @@
-"""The machine: waves of CTAs, run segment by segment, all lanes of a segment at once.
+"""The machine: runs waves of CTAs segment by segment, all lanes of a segment in one step.
 
-A *wave* is as many CTAs as fit one vector well (:data:`WAVE_LANES`); waves run one after the
-other, so CTAs of different waves cannot wait for each other. Within a wave, lanes are grouped
-by the segment they are at. Usually the group that comes first runs; with a ``seed``, warps
-are picked at random instead, which must not change any result.
+A *wave* is a group of CTAs with about :data:`WAVE_LANES` lanes; waves run one after the other, so
+CTAs of different waves cannot wait for each other. Within a wave, lanes are grouped by the segment
+that they execute next. The group of the first segment runs; with a ``seed``, random warps run
+instead, which must not change any result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from ptxgen.errors import (
     UninitializedFault,
 )
 from ptxgen.interp.memory import access as memory_access
-from ptxgen.interp.memory.access import Access
 from ptxgen.interp.memory.allocations import Allocation, GlobalMemory
 from ptxgen.interp.memory.proxy import GROUP, ProxyHistory
 from ptxgen.interp.memory.race import Conflict
@@ -49,38 +48,29 @@ Unit = TypeVar("Unit")
 _log = logging.getLogger("ptxgen.interp")
 
 WAVE_LANES = 4096
-"""Lanes of a wave of several CTAs: enough to make NumPy's cost per call small."""
+"""Most lanes of a wave of several clusters: enough to amortise NumPy's cost per call."""
 VISITS = 1 << 20
-"""Entries of one segment by a wave above which it counts as an endless loop."""
-PATIENCE = 1 << 12
-"""Entries of one segment by a wave after which other runnable segments get a turn."""
-YIELD = 16
-"""Entries of such a segment between two turns of the others."""
-SLOW = 5.0
-"""Estimated seconds of a launch from which on a warning announces them."""
+"""Default limit of how often a wave executes one segment, before it counts as an endless loop."""
+YIELD_AFTER = 1 << 12
+"""Executions of one segment by a wave, after which other runnable segments run now and then."""
+YIELD_EVERY = 16
+"""Executions of one segment, beyond YIELD_AFTER, between two executions of other segments."""
+WARN_SECONDS = 5.0
+"""Estimated duration of a launch in seconds from which a warning is logged."""
 POLLS = 8
-"""Time-outs of the waits at a segment (mbarrier.test_wait) without progress before a deadlock."""
+"""Most time-outs of the mbarrier waits at one segment while nothing makes progress; after them, the
+launch ends with DeadlockFault.
+"""
 LOCAL_BYTES = 256 << 20
-"""Most bytes of local memory of all lanes of a wave, if the wave has more than one cluster."""
+"""Most bytes of local memory of a wave, unless it is a single cluster."""
 MAX_SHARED = 227 << 10
 
 
-class Observer(Protocol):
+class Observer(memory_access.MemoryObserver, Protocol):
     """Interface of a launch's observer, such as :class:`ptxgen.interp.run.profile.Profiler`."""
 
     def segment(self, wave: Wave, block: Block, mask: Mask) -> None:
-        """Is called before the lanes of ``mask`` run ``block``."""
-
-    def memory(
-        self,
-        wave: memory_access.Wave,
-        access: Access,
-        space: str,
-        kind: str,
-        address: Array,
-        lanes: Lanes | None,
-    ) -> None:
-        """The lanes (None: all) access global addresses, or flat offsets of shared memory."""
+        """Is called before the lanes of ``mask`` (None: all) run ``block``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +80,7 @@ class Settings:
     seed: int | None = None
     """Seed of a random schedule of warps; None: the first runnable segment, all warps together."""
     early: bool = False
-    """Whether asynchronous copies land when they are issued, not as late as allowed."""
+    """Whether asynchronous operations complete when they are issued, not as late as allowed."""
     visits: int = VISITS
     wave_lanes: int = WAVE_LANES
     observer: Observer | None = None
@@ -106,7 +96,7 @@ class Settings:
 
 
 class Wave:
-    """State of the CTAs that run together. Arrays over lanes are flat: CTA, thread."""
+    """State of a wave: CTAs that run together. Lanes have the index ``cta * threads + thread``."""
 
     def __init__(
         self,
@@ -157,15 +147,15 @@ class Wave:
         )
         # The group that is running:
         self.mask: Mask = None
-        self._turn = -1
-        """Order of the segment that last got a turn in place of an earlier one."""
+        self._last_picked = -1
+        """Position of the segment that :meth:`_pick_other` picked last."""
         self._active: Lanes | None = None
-        # Groups that can run, by the order of their segment, and lanes that wait there.
+        # Groups that can run, and lanes that wait, by the position of their segment.
         everyone = None if self.all_alive else self.alive.copy()
         self.ready: dict[int, Mask] = {program.entry_order: everyone}
         self.parked: dict[int, NDArray[np.bool_]] = {}
         self.stalls: dict[int, int] = {}
-        """By segment, time-outs of waits since an mbarrier's or cluster barrier's last phase."""
+        """Time-outs of waits by position of the segment, since a barrier last completed a phase."""
         for start, data in program.shared_init:
             for cta in range(count):
                 at = cta * self.shared_bytes + start
@@ -178,7 +168,9 @@ class Wave:
         return self.settings.early
 
     def unit(self, kind: Callable[[sync.Wave], Unit]) -> Unit:
-        """The wave's unit of this kind, made when it is first asked for."""
+        """Returns the wave's only instance of the unit class ``kind``; creates it on the first
+        call.
+        """
         found = self._units.get(kind)
         if found is None:
             found = self._units[kind] = kind(self)
@@ -186,15 +178,13 @@ class Wave:
         return made
 
     def end(self) -> None:
-        """Drops all state after the run. The units refer back to the wave, so without this its
-        hundreds of megabytes would wait for the cyclic garbage collector.
-        """
+        """Drops all state after the run, as the cyclic garbage collector would free it late."""
         vars(self).clear()
 
     # -- lanes ----------------------------------------------------------------------
     @property
     def active(self) -> Lanes | None:
-        """Indices of the lanes that run; None for all."""
+        """Indices of the running lanes; None: all lanes of the wave."""
         if self.mask is None:
             return None
         if self._active is None:
@@ -202,7 +192,7 @@ class Wave:
         return self._active
 
     def lane_at(self, lanes: Lanes | None, index: int) -> int:
-        """The flat lane of request ``index`` (requests all lanes share are the first's)."""
+        """Returns the flat index of the lane at position ``index`` of ``lanes`` (None: all)."""
         if lanes is None:
             return index
         return int(lanes[min(index, len(lanes) - 1)])
@@ -243,7 +233,10 @@ class Wave:
     def conflict(
         self, conflict: Conflict, instruction: Instruction, what: str, lanes: Lanes
     ) -> KernelFault:
-        """Returns the fault for a conflict that the history found in a request of ``lanes``."""
+        """Returns the exception for a race-check conflict in ``instruction``, RaceFault or
+        UninitializedFault; the caller raises it. ``what`` names the access in the message ("read");
+        ``lanes``: the lane of each access that was checked.
+        """
         lane = int(lanes[conflict.index])
         address = int(conflict.at) % max(self.shared_bytes, 16)
         place = f"byte {address} of shared memory"
@@ -271,7 +264,9 @@ class Wave:
         return self.fault(RaceFault, message, instruction, lane, address)
 
     def shared_rows(self, dtype: np.dtype[Any], vector: int) -> Array:
-        """All shared memory as elements, or as rows of ``vector`` elements."""
+        """Returns shared memory as ``[elements]`` of ``dtype``, or ``[rows, vector]`` if ``vector``
+        > 1.
+        """
         key = (dtype, vector)
         found = self._shared_rows.get(key)
         if found is None:
@@ -282,7 +277,7 @@ class Wave:
         return found
 
     # -- groups ---------------------------------------------------------------------
-    def send(self, block: sync.Place, mask: Mask) -> None:
+    def send(self, block: sync.ResumePoint, mask: Mask) -> None:
         """Makes the lanes of ``mask`` ready to run ``block``."""
         order = block.order
         if mask is None or order not in self.ready:
@@ -293,30 +288,30 @@ class Wave:
             together = there | mask
             self.ready[order] = None if together.all() else together
 
-    def park(self, block: sync.Place, mask: NDArray[np.bool_]) -> None:
+    def park(self, block: sync.ResumePoint, mask: NDArray[np.bool_]) -> None:
         """Parks lanes at ``block`` until :meth:`wake` makes them ready again."""
         there = self.parked.get(block.order)
         self.parked[block.order] = mask if there is None else there | mask
 
     def wake(self, order: int | None = None) -> None:
-        """Makes parked lanes ready: those at segment ``order``, or (None) all."""
+        """Makes parked lanes ready: those at the segment at position ``order``; None: all."""
         orders = list(self.parked) if order is None else [order]
         for at in orders:
             if at in self.parked:
                 self.send(self.program.blocks[at], self.parked.pop(at))
 
     def leave(self, mask: Mask) -> None:
-        """Ends the lanes of ``mask``, and opens barriers that waited for them alone."""
+        """Ends the lanes of ``mask`` (None: all); opens barriers that waited only for these."""
         if self.copies.stores:
-            bulk.leave(self, mask)
+            bulk.check_exit(self, mask)
         if mask is None:
             self.alive[:] = False
         else:
             self.alive &= ~mask
         self.all_alive = False
         if self.parked or self.arrivals.waiting:
-            self.arrivals.review()
-            self.cluster_barrier.review()
+            self.arrivals.open_complete()
+            self.cluster_barrier.open_complete()
             self.wake()
 
     # -- running --------------------------------------------------------------------
@@ -324,7 +319,7 @@ class Wave:
         """Runs all lanes until they have exited."""
         ready, blocks, registers = self.ready, self.program.blocks, self.registers
         visits = [0] * len(blocks)
-        limit, patience = self.settings.visits, PATIENCE
+        limit, patience = self.settings.visits, YIELD_AFTER
         due: dict[int, int] = {}
         if self.random is not None:
             limit *= len(self.lanes) // WARP
@@ -337,8 +332,8 @@ class Wave:
                 order, mask = self._pick()
             block = blocks[order]
             if visits[order] >= due.get(order, patience) and ready:
-                due[order] = visits[order] + YIELD
-                order, mask = self._others(order, mask)
+                due[order] = visits[order] + YIELD_EVERY
+                order, mask = self._pick_other(order, mask)
                 block = blocks[order]
             visits[order] += 1
             if visits[order] > limit:
@@ -351,21 +346,23 @@ class Wave:
                 operation(self, registers)
             block.end(self, registers)
 
-    def _others(self, order: int, mask: Mask) -> tuple[int, Mask]:
-        """Picks lanes at another segment than ``order``, which has been entered very often.
+    def _pick_other(self, order: int, mask: Mask) -> tuple[int, Mask]:
+        """Picks lanes at another segment than the one at ``order``, which has been executed very
+        often.
 
-        Lanes that spin at ``order`` may wait for a store of the others: a flag, a lock. At a
-        barrier or a warp-wide instruction, only warps without a lane elsewhere are picked.
+        Lanes that spin there may wait for a store of other lanes: a flag, a lock. At a barrier or a
+        warp-wide instruction, only warps without a lane elsewhere are picked. Returns the segment's
+        position and the mask.
         """
         ready = self.ready
         self.send(self.program.blocks[order], mask)
-        later = sorted(ready, key=lambda at: (at <= self._turn, at))
+        later = sorted(ready, key=lambda at: (at <= self._last_picked, at))
         for other in later:
             there = ready[other]
             if other == order or there is None:
                 continue
             going = there
-            if flow.waits(self.program.blocks[other].first):
+            if flow.may_wait(self.program.blocks[other].first):
                 elsewhere = np.zeros(len(self.lanes), np.bool_)
                 for at, lanes in ready.items():
                     if at != other and lanes is not None:
@@ -378,7 +375,7 @@ class Wave:
             rest = there & ~going
             if rest.any():
                 ready[other] = rest
-            self._turn = other
+            self._last_picked = other
             return other, going
         return order, ready.pop(order)
 
@@ -391,14 +388,18 @@ class Wave:
             f"limit is the setting visits=; seed is {seed}). CTAs {first} to {last} run together, "
             "before all later ones; to wait for more of them takes a larger wave_lanes=",
             block.first,
-            self._some(mask),
+            self._first_lane(mask),
         )
 
-    def _some(self, mask: Mask) -> int:
+    def _first_lane(self, mask: Mask) -> int:
         return 0 if mask is None else int(np.flatnonzero(mask)[0])
 
     def _pick(self) -> tuple[int, Mask]:
-        """Picks warps at random; each runs its lanes at its first segment."""
+        """Picks the lanes that run next, under a random schedule: some or all warps at one random
+        segment. Returns the segment's position, and the mask of the lanes.
+
+        If the lanes of a warp are at several segments, only the first of these is eligible.
+        """
         assert self.random is not None
         ready = self.ready
         warps = len(self.lanes) // WARP
@@ -438,12 +439,12 @@ class Wave:
         return True
 
     def _time_out(self) -> bool:
-        """Times out the waits (mbarrier.test_wait) at one segment; False if there are none."""
+        """Lets the mbarrier waits at one segment time out; returns False if no lane waits."""
         for order in list(self.parked):
             block = self.program.blocks[order]
             if block.polls and self.stalls.get(order, 0) < POLLS:
                 self.stalls[order] = self.stalls.get(order, 0) + 1
-                block.give_up(self, self.parked.pop(order))
+                block.on_time_out(self, self.parked.pop(order))
                 return True
         return False
 
@@ -454,9 +455,10 @@ class Wave:
         places += [(a.instruction, a.mask) for a in self.arrivals.waiting]
         said = []
         for instruction, mask in places:
+            lane = self._first_lane(mask)
             said.append(
                 f"{int(mask.sum())} threads at line {instruction.line} ({instruction.text}), the "
-                f"first {self.thread_text(self._some(mask))} of CTA {self.cta_of(self._some(mask))}"
+                f"first {self.thread_text(lane)} of CTA {self.cta_of(lane)}"
             )
         instruction, mask = places[0]
         kind = DeadlockFault
@@ -467,7 +469,7 @@ class Wave:
             kind,
             f"no thread can go on: {'; '.join(said)}; {gone} threads have exited",
             instruction,
-            self._some(mask),
+            self._first_lane(mask),
         )
 
     def _size(self) -> int:
@@ -484,7 +486,9 @@ def launch(
     dynamic_shared: int,
     settings: Settings,
 ) -> None:
-    """Runs a whole grid. Raises DeviceError for an illegal launch, KernelFault for a bad kernel."""
+    """Runs all CTAs of a grid. Raises DeviceError for an illegal launch, KernelFault for a kernel's
+    error.
+    """
     _check(program, grid, block, params)
     shared = program.shared_bytes(dynamic_shared)
     if shared > MAX_SHARED:
@@ -517,7 +521,7 @@ def launch(
 
 def _announce(program: Program, seconds: float) -> None:
     """Warns if a launch will take long; ``seconds`` is extrapolated from its first wave."""
-    if seconds >= SLOW:
+    if seconds >= WARN_SECONDS:
         _log.warning(
             "the CPU device interprets PTX, and %s will take about %.0f s; it is meant for tests "
             "and small problems (logging.getLogger('ptxgen').setLevel('ERROR') silences this)",

@@ -59,7 +59,7 @@ CLASSES = (
     "global load", "global store", "shared load", "shared store", "local load", "local store",
     "param load", "generic load", "generic store", "atomic",
 )  # fmt: skip
-"""The classes of instructions, in the order of the table."""
+"""Instruction classes of a profile, in the order of its table."""
 
 _FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f64"}
 _PACKED = {"f16x2", "bf16x2"}
@@ -84,7 +84,7 @@ _NO_FLOP = {"abs", "neg", "min", "max", "setp", "set", "copysign", "testp"}
 
 
 def classify(instruction: Instruction) -> str:
-    """The class of an instruction, one of :data:`CLASSES`."""
+    """Returns the class of an instruction, one of :data:`CLASSES`."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in _OPCODES:
         return _OPCODES[opcode]
@@ -151,16 +151,22 @@ class Site:
     hot: bool
     """Whether the instruction is in the main loop."""
     requests: int
-    """Warp instructions with at least one active lane."""
+    """Executions of the instruction by warps with at least one active lane; of a bulk copy, the
+    copies.
+    """
     lanes: int
     bytes: int
     """Bytes that the lanes request, ``lanes * width``."""
     units: int
     """Sectors (global memory) or wavefronts (shared memory)."""
     ideal: int
-    """Fewest sectors or wavefronts possible."""
+    """Sectors or wavefronts that the same accesses would take if they were coalesced, or had no
+    bank conflicts.
+    """
     lines: tuple[int, ...] = ()
-    """The CUDA line, then those of the calls it was inlined at; empty without line information."""
+    """CUDA line of the instruction, then the lines of the calls that it was inlined at; empty
+    without line information.
+    """
     cuda: str = ""
     """Text of the innermost call that this code was inlined at, or of its own CUDA line."""
 
@@ -172,7 +178,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class GlobalTraffic:
-    """Global memory traffic; ``loaded``, ``stored`` and ``touched_*`` are bytes."""
+    """Global memory traffic of a kernel. ``loaded`` and ``stored`` count the bytes that lanes
+    request, ``touched_loads`` and ``touched_stores`` distinct bytes; ``ideal_sectors`` is the
+    number of sectors if all accesses were coalesced.
+    """
 
     requests: int
     sectors: int
@@ -186,7 +195,7 @@ class GlobalTraffic:
 
     @property
     def moved(self) -> int:
-        """Bytes of all sectors that move."""
+        """Bytes of all sectors that are transferred."""
         return self.sectors * SECTOR
 
 
@@ -201,13 +210,15 @@ class SharedTraffic:
 
     @property
     def conflicts(self) -> int:
-        """Wavefronts that bank conflicts cost."""
+        """Additional wavefronts due to bank conflicts."""
         return self.wavefronts - self.ideal_wavefronts
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Asynchronous copies, counted by warps."""
+    """Executions of asynchronous copies, of commits of their groups, and of waits for them, each
+    counted once per warp; ``bytes`` that were copied.
+    """
 
     copies: int
     commits: int
@@ -217,7 +228,7 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class KernelProfile:
-    """Counts of all launches of one kernel."""
+    """Instruction and traffic counts of all launches of one kernel."""
 
     name: str
     launches: int
@@ -244,11 +255,11 @@ class KernelProfile:
 
     @property
     def lanes_per_instruction(self) -> float:
-        """Lanes that take part in a warp instruction; 32 without divergence."""
+        """Average active lanes of a warp instruction; 32 without divergence."""
         return self.total.lanes / max(self.total.warps, 1)
 
     def site(self, line: int, space: str) -> Site:
-        """Returns the site at a PTX line; raises KeyError if there is none."""
+        """Returns the traffic at a PTX line in a state space; raises KeyError if there is none."""
         for site in self.sites:
             if (site.line, site.space) == (line, space):
                 return site
@@ -261,7 +272,9 @@ class KernelProfile:
         return value
 
     def table(self, sites: int = 10) -> str:
-        """Formats the profile as text. ``sites``: most access sites above the ideal to list."""
+        """Returns the profile as a table in text. ``sites``: the most memory instructions to list
+        of those with more sectors or wavefronts than necessary.
+        """
         return "\n".join((*self._head(), "", *self._instructions(), "", *self._accesses(sites)))
 
     def _head(self) -> Iterable[str]:
@@ -389,7 +402,9 @@ def _columns(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterable[
 
 
 def _warps(count: int, address: Array, lanes: Lanes | None) -> tuple[Ints, NDArray[np.bool_]]:
-    """Returns addresses and active masks of the participating warps, (warps, 32) each."""
+    """Converts an access of a wave of ``count`` lanes to rows by warp: returns addresses and active
+    lanes, ``[warps, 32]`` each, of the warps with at least one of ``lanes`` (None: all).
+    """
     flat = address.astype(np.int64)
     if lanes is None:
         rows = np.broadcast_to(flat, count).reshape(-1, WARP)
@@ -411,7 +426,10 @@ def is_bulk(instruction: Instruction) -> bool:
 def engine_sectors(
     count: int, address: Array, lanes: Lanes | None, width: int
 ) -> tuple[int, int, int]:
-    """Returns (copies, sectors, ideal sectors) of bulk copies, one copy per distinct lane."""
+    """Returns (copies, sectors, ideal sectors) of one execution of a bulk copy instruction by a
+    wave of ``count`` lanes: each distinct lane in ``lanes`` (None: all) is one copy, of the pieces
+    of ``width`` bytes at ``address``.
+    """
     who = np.arange(count) if lanes is None else lanes
     pieces = np.unique(np.stack((who, address.astype(np.int64))), axis=1)
     copies, each = np.unique(pieces[0], return_counts=True)
@@ -420,9 +438,10 @@ def engine_sectors(
 
 
 def _parts(rows: Ints, mask: NDArray[np.bool_], size: int) -> Ints:
-    """Splits warps into parts of ``size`` lanes, and drops parts without an active lane.
+    """Splits the addresses ``rows``, ``[warps, 32]``, into rows of ``size`` lanes; drops rows
+    without an active lane in ``mask``.
 
-    Inactive lanes get the address of an active lane of their part.
+    Inactive lanes get the address of an active lane of their row, so that they count no traffic.
     """
     rows, mask = rows.reshape(-1, size), mask.reshape(-1, size)
     kept = mask.any(axis=1)
@@ -432,7 +451,9 @@ def _parts(rows: Ints, mask: NDArray[np.bool_], size: int) -> Ints:
 
 
 def _distinct(rows: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Returns each row sorted, and the mask of the first of each run of equal values."""
+    """Sorts the values in each row; returns the rows, and a mask that is True at the first of equal
+    values, so that its sum counts distinct values.
+    """
     rows = np.sort(rows, axis=1)
     first = np.ones(rows.shape, np.bool_)
     np.not_equal(rows[:, 1:], rows[:, :-1], out=first[:, 1:])
@@ -478,7 +499,9 @@ def wavefronts(
 
 
 class _SiteCounter:
-    """Counts of one site. Caches the last address pattern, as most sites repeat theirs."""
+    """Traffic counters of one memory instruction in one state space. Caches the counts of the last
+    address pattern, as most accesses repeat it.
+    """
 
     __slots__ = ("access", "ideal", "kind", "known", "lanes", "model", "requests", "space", "units")
 
@@ -522,13 +545,15 @@ def _same(a: Array | None, b: Array | None) -> bool:
 
 
 class _KernelCounter:
-    """Counts of one program."""
+    """Counters of all launches of one kernel."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.launches = self.ctas = self.threads = 0
         self.visits: Ints = np.zeros((len(program.blocks), 3), np.int64)
-        """Executions by segment: warps, lanes, warps in which a living lane is inactive."""
+        """Executions by segment: of warps, of lanes, of warps with an inactive lane that has not
+        exited.
+        """
         self.sites: dict[tuple[int, str], _SiteCounter] = {}
         self.bytes = {"load": 0, "store": 0}
         self.touched: dict[str, dict[int, NDArray[np.bool_]]] = {"load": {}, "store": {}}
@@ -553,7 +578,9 @@ class _KernelCounter:
 
 
 class Profiler:
-    """Observer that counts; pass it to a device or as ``Settings(observer=...)``."""
+    """Observer that counts instructions and traffic; pass it to a device or as
+    ``Settings(observer=...)``.
+    """
 
     def __init__(self) -> None:
         self._kernels: dict[int, _KernelCounter] = {}
@@ -587,7 +614,9 @@ class Profiler:
         address: Array,
         lanes: Lanes | None,
     ) -> None:
-        """Counts one access to global or shared memory; atomics are left out."""
+        """Counts one access of ``lanes`` (None: all) to ``space``, global or shared; ``kind``:
+        load, store or async. Ignores atomics, whose lanes the interpreter runs one by one.
+        """
         opcode = access.instruction.opcode
         if opcode in ("atom", "red"):
             return  # one lane after the other here, which says nothing about hardware
@@ -621,7 +650,7 @@ class Profiler:
     def kernels(self, sources: Mapping[str, str] | None = None) -> tuple[KernelProfile, ...]:
         """Returns the profile of each kernel so far, in the order of first launches.
 
-        ``sources``: CUDA source by kernel, to show lines of, for PTX with line information.
+        ``sources``: CUDA source by kernel name, to quote lines if the PTX has line information.
         """
         self._wave = None
         return tuple(
@@ -634,7 +663,7 @@ class Profiler:
 
 
 def _main_loop(program: Program, visits: Ints) -> range:
-    """Returns the orders of the segments of the innermost loop around most of the arithmetic."""
+    """Returns the positions of the segments of the innermost loop around most of the arithmetic."""
     work = [
         int(lanes) * (1 + (sum(_flop(i, classify(i)) for i in block.instructions) << 32))
         for block, (_, lanes, _) in zip(program.blocks, visits.tolist(), strict=True)
@@ -767,9 +796,10 @@ _DEPTH = 16
 
 
 def locations(text: str) -> dict[int, tuple[int, ...]]:
-    """Maps PTX lines to their CUDA line, then the lines of the calls that it was inlined at.
+    """Maps each PTX line to its CUDA line, followed by the lines of the calls that it was inlined
+    at.
 
-    PTX states where a function was inlined by a place that has a .loc of its own (PTX ISA, .loc).
+    In PTX, ``inlined_at`` names a position that has a ``.loc`` of its own (PTX ISA, .loc).
     """
     above: dict[tuple[str, ...], tuple[str, ...] | None] = {}
     found: dict[int, tuple[int, ...]] = {}

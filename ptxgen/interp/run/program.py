@@ -1,4 +1,4 @@
-"""Launchable kernels: decoded segments and initial register contents."""
+"""Launchable kernels: decoded segments, and initial register contents."""
 
 from __future__ import annotations
 
@@ -16,38 +16,40 @@ from ptxgen.interp.units.kernel import DEFINED, Block, Kernel, extend
 from ptxgen.interp.units.sync import Wave
 
 Array = NDArray[Any]
-KEPT = 1 << 16
-"""Most statements of all programs that :func:`decode` caches, at about 3 KB per statement."""
+CACHE_LIMIT = 1 << 16
+"""Most PTX statements of all cached programs; a program takes about 3 KB per statement."""
 
-_kept: dict[tuple[str, str, int], Program] = {}
-"""Cached programs that hold no device's addresses, the most recently used last."""
+_cache: dict[tuple[str, str, int], Program] = {}
+"""Cache of :func:`decode`, least recently used first; programs that any device can run."""
 
 
 def decode(text: str, name: str, memory: GlobalMemory, compute: int) -> Program:
-    """Decodes the kernel ``name`` of a PTX text for a device with ``memory``.
+    """Decodes kernel ``name`` of a PTX text for a device with ``memory``, with a cache.
 
-    Devices share programs: a program holds no state of a launch. One that holds the address of a
-    variable in global memory is decoded for each device. Threads may call this at once; there is no
-    lock, which a fork could leave taken.
+    Devices share programs, which hold no state of a launch; one that contains the address of a
+    variable in global memory is decoded for each device. Threads may call this concurrently; there
+    is no lock, which a fork could copy while it is held.
     """
     key = text, name, compute
-    found = _kept.pop(key, None)
+    found = _cache.pop(key, None)
     if found is None:
         found = Program(parse(text, f"{name}.ptx"), name, memory, compute)
         if found.is_bound:
             return found
-    _kept[key] = found
-    size = sum(len(program.entry.body) for program in list(_kept.values()))
-    for old in list(_kept)[:-1]:
-        if size <= KEPT:
+    _cache[key] = found
+    size = sum(len(program.entry.body) for program in list(_cache.values()))
+    for old in list(_cache)[:-1]:
+        if size <= CACHE_LIMIT:
             break
-        dropped = _kept.pop(old, None)
+        dropped = _cache.pop(old, None)
         size -= len(dropped.entry.body) if dropped else 0
     return found
 
 
 class Program(Kernel):
-    """The kernel ``name`` of a module, for a GPU of capability ``compute`` (90 for 9.0)."""
+    """Decoded kernel ``name`` of a module, for a GPU of compute capability ``compute`` (90 for
+    9.0).
+    """
 
     def __init__(self, module: Module, name: str, memory: GlobalMemory, compute: int) -> None:
         entry = module.entries.get(name)
@@ -64,7 +66,7 @@ class Program(Kernel):
             if segment.target is not None:
                 block.target = blocks[segment.target.index]
         for segment, block in zip(segments, blocks, strict=True):
-            instructions.fill(self, block, segment.kind)
+            instructions.decode_segment(self, block, segment.kind)
         self._constants += [(slot, DEFINED) for slot in self.origins.values()]
         for number, name in enumerate(self.flow.unwritten, start=1):
             anything = np.zeros(1, self.dtype(name))
@@ -78,7 +80,7 @@ class Program(Kernel):
         return self.static_shared + dynamic
 
     def check_block(self, block: tuple[int, int, int]) -> None:
-        """Raises DeviceError if the kernel does not take this block."""
+        """Raises DeviceError if a block of this size violates the kernel's .reqntid or .maxntid."""
         most = self.entry.directives.get("maxntid")
         exact = self.entry.directives.get("reqntid")
         if exact is not None and tuple(exact) != block:
@@ -89,7 +91,7 @@ class Program(Kernel):
             )
 
     def registers(self, wave: Wave) -> list[Any]:
-        """Returns the slots of registers with the values that they have when a wave starts."""
+        """Returns a wave's register slots with their initial values."""
         found: list[Any] = [None] * self._count
         for slot, value in self._constants:
             found[slot] = value
@@ -102,7 +104,9 @@ class Program(Kernel):
 
 
 def check_target(module: Module, compute: int) -> None:
-    """Raises DeviceError unless a GPU of capability ``compute`` (90 for 9.0) runs the module."""
+    """Raises DeviceError unless a GPU of compute capability ``compute`` (90 for 9.0) can run the
+    module.
+    """
     digits = module.target.removeprefix("sm_")
     number = int(digits.rstrip("af"))
     own = digits.endswith("a")

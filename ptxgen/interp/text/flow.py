@@ -1,10 +1,9 @@
 """Control flow of a kernel: straight-line segments, their order, and assigned registers.
 
-Lanes wait for each other at segments. Where lanes of a warp diverge, those at the first segment in
-a *weak topological order* run (Bourdoncle 1993): every loop is contiguous in it, and code behind a
-loop or a branch comes later. So lanes that are ahead wait for those behind, and all reconverge at
-the latest where their paths join (thread frontiers, Diamos et al. 2011), as on hardware, where the
-compiler reconverges them there.
+Diverged lanes wait for each other at segments: of a warp's lanes, those at the first segment in a
+*weak topological order* run (Bourdoncle 1993). In that order every loop is contiguous, and code
+after a loop or a branch comes later. So all reconverge at the latest where their paths join (thread
+frontiers, Diamos et al. 2011), as on hardware, where the compiler reconverges them there.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ from ptxgen.interp.text.ptx import (
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """Instructions that run one after the other.
+    """Straight-line run of instructions.
 
-    A segment ends behind a branch, an exit, or an instruction at which lanes may have to wait;
-    ``target`` is the segment that its branch goes to, ``following`` the one below it.
+    It ends with a branch, an exit, or an instruction at which lanes may have to wait. ``target`` is
+    the segment that its branch jumps to, ``following`` the next one in the text.
     """
 
     index: int
     instructions: list[Instruction]
     kind: str = "fall"
-    """Kind of its end: fall, branch, exit or wait (see :func:`waits`)."""
+    """Kind of the segment's end: fall (through), branch, exit or wait (see :func:`may_wait`)."""
     target: Segment | None = None
     following: Segment | None = None
     order: int = -1
-    """Position in the weak topological order; lower runs first."""
+    """Position in the weak topological order; the lowest runs first."""
     next: list[Segment] = field(default_factory=list)
 
 
@@ -53,17 +52,17 @@ class Flow:
 
     segments: tuple[Segment, ...]
     globals: frozenset[str]
-    """Registers that carry a value from one segment to another; all others are local to one."""
+    """Registers that a segment reads before it writes them; all others are local to a segment."""
     unwritten: tuple[str, ...]
-    """Registers that may be read, on some path, before anything has been written to them."""
+    """Registers that, on some path, are read before anything has written them."""
     doubtful: frozenset[str]
     """Registers whose value may be undefined: ``unwritten``, and all computed from them."""
     matrices: frozenset[str]
-    """Registers that a wgmma uses: accumulators and fragments of A."""
+    """Registers that a wgmma accesses: accumulators and fragments of A."""
 
 
-def waits(instruction: Instruction) -> bool:
-    """Whether lanes may have to wait at ``instruction``; a segment then holds nothing else."""
+def may_wait(instruction: Instruction) -> bool:
+    """Whether lanes may have to wait at ``instruction``, which then is a segment of its own."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     return (
         opcode in ("bar", "barrier", "shfl", "vote", "match", "redux", "elect")
@@ -73,7 +72,7 @@ def waits(instruction: Instruction) -> bool:
 
 
 def analyse(entry: Entry, file: str) -> Flow:
-    """The flow of ``entry``. Raises PtxError when control can run off its end."""
+    """Analyses a kernel's control flow. Raises PtxError if control can run off the kernel's end."""
     segments, labels = _cut(entry)
     for at, segment in enumerate(segments):
         below = segments[at + 1] if at + 1 < len(segments) else None
@@ -101,7 +100,7 @@ def analyse(entry: Entry, file: str) -> Flow:
     used = frozenset(n for s in segments for i in s.instructions for n in matrices(i))
     reading = [[tuple(reads(i)) for i in s.instructions] for s in segments]
     carried, unwritten = _registers(segments, reading)
-    doubtful = _made_of(segments, reading, unwritten)
+    doubtful = _dependents(segments, reading, unwritten)
     return Flow(tuple(segments), carried, tuple(sorted(unwritten)), doubtful, used)
 
 
@@ -129,7 +128,7 @@ def _cut(entry: Entry) -> tuple[list[Segment], dict[str, int]]:
             if current:
                 close("fall")
             labels[item.name] = len(segments)
-        elif waits(item):
+        elif may_wait(item):
             if current:
                 close("fall")
             current.append(item)
@@ -146,10 +145,10 @@ def _cut(entry: Entry) -> tuple[list[Segment], dict[str, int]]:
 
 
 def _weak_topological_order(segments: list[Segment]) -> list[Segment]:
-    """Bourdoncle's order, by strongly connected components; without recursion in Python's sense.
+    """Returns the segments in Bourdoncle's weak topological order, without recursion.
 
-    A component that is a loop is laid out contiguously: its head (where it is entered),
-    then the rest of it without the edges back to the head, in the same manner.
+    A strongly connected component (a loop) is contiguous: its head, where it is entered, then its
+    other segments, ordered likewise without the edges back to the head.
     """
     order: list[Segment] = []
     # A work list of (nodes, entry); each is replaced by its components in topological order.
@@ -195,9 +194,10 @@ def _reachable(segments: list[Segment], nodes: set[int], start: Segment) -> set[
 
 
 def _components(segments: list[Segment], nodes: set[int], entry: Segment) -> list[list[Segment]]:
-    """Tarjan's strongly connected components within ``nodes``, in topological order.
+    """Returns the strongly connected components of the subgraph ``nodes`` (indices of segments), in
+    topological order (Tarjan's algorithm). The search starts at ``entry``.
 
-    In each, the node that was entered first comes last.
+    The last segment of a component is the one that the search reached first.
     """
     index: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -247,22 +247,22 @@ def _components(segments: list[Segment], nodes: set[int], entry: Segment) -> lis
 # -- registers ------------------------------------------------------------------------
 
 
-def named(operand: Operand) -> Iterator[str]:
-    """The registers that ``operand`` mentions."""
+def register_names(operand: Operand) -> Iterator[str]:
+    """Yields the names of the registers in an operand."""
     if isinstance(operand, Register):
         yield operand.name
     elif isinstance(operand, Negated):
         yield operand.register.name
     elif isinstance(operand, Vector):
         for item in operand.items:
-            yield from named(item)
+            yield from register_names(item)
     elif isinstance(operand, Pair):
-        yield from named(operand.first)
-        yield from named(operand.second)
+        yield from register_names(operand.first)
+        yield from register_names(operand.second)
     elif isinstance(operand, Address):
-        yield from named(operand.base)
+        yield from register_names(operand.base)
         for item in operand.coordinates:
-            yield from named(item)
+            yield from register_names(item)
 
 
 _NO_DESTINATION = frozenset(
@@ -311,53 +311,55 @@ def destinations(instruction: Instruction) -> int:
 
 
 def writes(instruction: Instruction) -> list[str]:
-    """The registers that ``instruction`` writes."""
+    """Returns the registers that ``instruction`` writes."""
     if not destinations(instruction):
         return []
     target = instruction.operands[0]
-    return [target.name] if isinstance(target, Register) else list(named(target))
+    return [target.name] if isinstance(target, Register) else list(register_names(target))
 
 
 def reads(instruction: Instruction) -> list[str]:
-    """The registers that ``instruction`` reads, its guard among them."""
+    """Returns the registers that ``instruction`` reads, its guard included."""
     found = [] if instruction.guard is None else [instruction.guard.name]
     written = destinations(instruction)
     for operand in instruction.operands[written:]:
         if isinstance(operand, Register):
             found.append(operand.name)
         elif not isinstance(operand, Immediate):
-            found += named(operand)
+            found += register_names(operand)
     if instruction.opcode == "wgmma" and written:  # accumulates in place
-        found += named(instruction.operands[0])
+        found += register_names(instruction.operands[0])
     return found
 
 
-def pure(instruction: Instruction) -> bool:
-    """Whether ``instruction`` computes registers of a lane from such, and does nothing else.
+def is_pure(instruction: Instruction) -> bool:
+    """Whether ``instruction`` only computes registers of a lane from registers of the same lane.
 
-    Then an undefined operand makes its result undefined; all others *use* what they read.
+    Such an instruction propagates undefined operands; for all others but ``shfl`` they are a fault.
     """
     return (
         destinations(instruction) == 1
-        and not waits(instruction)
+        and not may_wait(instruction)
         and not any(isinstance(operand, Address) for operand in instruction.operands)
     )
 
 
 def matrices(instruction: Instruction) -> Iterator[str]:
-    """The registers that a ``wgmma.mma_async`` uses while it is under way."""
+    """Yields the registers that a ``wgmma.mma_async`` accesses while it is in flight."""
     if instruction.opcode == "wgmma" and instruction.modifiers[0] == "mma_async":
         for operand in instruction.operands[:2]:
             if isinstance(operand, Vector):
-                yield from named(operand)
+                yield from register_names(operand)
 
 
 Reading = list[list[tuple[str, ...]]]
-"""By segment and instruction, what :func:`reads` gives."""
+"""Names of the registers that each instruction reads, ``[segment][instruction]``."""
 
 
 def _registers(segments: list[Segment], reading: Reading) -> tuple[frozenset[str], frozenset[str]]:
-    """Registers read in a segment before it writes them; and those perhaps never written then."""
+    """Returns two sets of registers: those that some segment reads before it writes them; and of
+    these, those that a path from the entry to such a read leaves unwritten.
+    """
     exposed: list[set[str]] = []
     defined: list[set[str]] = []
     for segment, names in zip(segments, reading, strict=True):
@@ -394,10 +396,10 @@ def _registers(segments: list[Segment], reading: Reading) -> tuple[frozenset[str
     return carried, frozenset(n for n, b in bit.items() if b & doubtful)
 
 
-def _made_of(
+def _dependents(
     segments: list[Segment], reading: Reading, unwritten: frozenset[str]
 ) -> frozenset[str]:
-    """``unwritten``, and every register that instructions may compute from it."""
+    """Returns ``unwritten`` and all registers computed from them, directly or indirectly."""
     if not unwritten:
         return unwritten
     left = [
@@ -411,7 +413,7 @@ def _made_of(
         for instruction, read in left:
             if found.isdisjoint(read):
                 rest.append((instruction, read))
-            elif pure(instruction) or instruction.opcode == "shfl":
+            elif is_pure(instruction) or instruction.opcode == "shfl":
                 found.update(writes(instruction))
         left = rest
     return frozenset(found)

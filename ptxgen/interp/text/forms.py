@@ -1,32 +1,31 @@
-"""The forms of instructions: which operands each takes, of which kinds and types, and where.
+"""Table of instruction forms: the operands of each, with kinds and types, and the least target.
 
 :data:`TABLE` has a line for each form: a pattern for the name, the operands, and the least target
-(sm_80 if none is given). Whatever is not in it is outside the subset. What is in it may still be
-refused by the unit that carries it out, for a combination of modifiers that has no meaning.
+(sm_80 if missing). An instruction that matches no line is outside the subset. The unit that
+executes a matching instruction may still refuse a combination of modifiers without a meaning.
 
-In a pattern, ``<int>`` is one of the types or modifiers that :data:`CLASSES` has under that name,
-``<t:int>`` is one too, which the operands call ``t``; the rest is a regular expression, but that
-dots are meant. Operands:
+In a pattern, ``<int>`` stands for any word in ``CLASSES["int"]``; ``<t:int>`` also binds that word
+to ``t`` for the operands. The rest is a regular expression with literal dots. Operands:
 
-| | |
+| syntax | operand |
 | --- | --- |
-| ``t``, ``u32`` | a value of that type: a register, or a constant where the type has some |
-| ``$t``, ``!t`` | a register only; one declared as just that type |
-| ``@t``, ``+t`` | a special register, the address of a variable may stand there too |
-| ``~t`` | a register may be wider |
-| ``=t`` | a register that is written; ``=_t``: or the sink ``_``; ``=~t`` |
-| ``=t\\|pred``, ``=t&pred`` | two, of which the second may, or may not, be missing |
-| ``{4:t}`` | that many registers in braces; ``v*t``: as many as modifier v says (v2), or one |
-| ``[shared]`` | an address in a state space; ``[generic:n]``: with that many coordinates |
-| ``[s/shared]`` | in the one that modifier s names, or generic; variables only in the other |
-| ``+t[s]`` | variables only in that state space |
-| ``#4/8/16``, ``#0..255``, ``#32*`` | a constant, one of those; ``u32#0..255``: or a register |
-| ``label`` | the place of a branch |
-| ``x^y`` | one or the other |
-| ``?`` | what follows may be missing |
+| ``t``, ``u32`` | a value of that type: a register, or a constant if the type has constants |
+| ``$t``, ``!t`` | a register only; a register declared with exactly that type |
+| ``@t``, ``+t`` | also a special register; also the address of a variable |
+| ``~t`` | a register, which may be wider |
+| ``=t`` | a register that is written; ``=_t``: or the sink ``_`` |
+| ``=t\\|pred``, ``=t&pred`` | two destinations, the second optional, or required |
+| ``{4:t}`` | four registers in braces; ``v*t``: two or four by modifier v (v2, v4), or one |
+| ``[shared]`` | an address in a state space; ``[generic:n]``: with n coordinates |
+| ``[s/shared]`` | an address in the space of modifier s, or generic; a variable in shared |
+| ``+t[s]`` | also the address of a variable in state space s |
+| ``#4/8/16``, ``#0..255``, ``#32*`` | a constant of these; ``u32#0..255``: or a register |
+| ``label`` | the target of a branch |
+| ``x^y`` | x or y |
+| ``?`` | operands after it are optional |
 
-Types of registers: one of ``.bN`` holds any type of its size, and an integer one any integer.
-Sources and destinations marked ``~`` may be wider, if they are no floats (PTX ISA 9.0, 9.4.1).
+A ``.bN`` register holds any type of its size, an integer register any integer of its size.
+Registers marked ``~`` may be wider, if they hold no floats (PTX ISA 9.0, 9.4.1).
 """
 
 from __future__ import annotations
@@ -337,22 +336,24 @@ trap                                           |
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Operand that one place of a form takes."""
+    """One operand of a form: its type, and the legal alternatives to a register."""
 
     type: str = ""
-    """Type of a value; "" for addresses, constants, labels and ``_``."""
+    """PTX type, or the name bound to it; "" for addresses, constants, labels and ``_``."""
     written: bool = False
     constant: bool = False
-    """Whether a constant may stand in place of a register."""
+    """Whether a constant is legal instead of a register."""
     special: bool = False
     symbol: bool = False
     exact: bool = False
     wider: bool = False
     sink: bool = False
     second: str = ""
-    """Second operand of a pair: "" none, "|" optional, "&" required."""
+    """Whether the operand is a pair of destinations, ``d|p`` with a predicate p: "" no, "|"
+    optionally, "&" always.
+    """
     count: str = ""
-    """Number of registers in braces; "v": the number that the modifier v names."""
+    """Number of registers in braces; "v": given by the modifier v2 or v4; "": no braces."""
     space: str = ""
     coordinates: str = ""
     choices: str = ""
@@ -361,7 +362,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One line of the table; ``operands`` has the alternatives of each place."""
+    """One line of :data:`TABLE`, parsed: ``pattern`` matches an instruction's name; ``operands[i]``
+    lists the alternatives for operand i; the first ``required`` operands must be there; ``target``
+    is the least target, such as "sm_80".
+    """
 
     name: str
     pattern: re.Pattern[str]
@@ -410,7 +414,7 @@ def _slot(text: str) -> Slot:
 
 
 def _regex(pattern: str) -> str:
-    """Returns a pattern of the table as a regular expression."""
+    """Converts a name pattern of the table to a regular expression."""
 
     def group(match: re.Match[str]) -> str:
         name, colon, what = match[1].partition(":")
@@ -423,7 +427,7 @@ def _regex(pattern: str) -> str:
 
 @cache
 def forms() -> dict[str, list[Form]]:
-    """The lines of the table, by opcode."""
+    """Returns the forms of the table by opcode."""
     found: dict[str, list[Form]] = {}
     for line in TABLE.splitlines():
         if not line.strip():
@@ -440,8 +444,8 @@ def forms() -> dict[str, list[Form]]:
 
 
 @lru_cache(maxsize=4096)
-def named(name: str) -> list[tuple[Form, dict[str, str | None]]]:
-    """Returns the forms that fit an instruction's name, each with the named parts of the name."""
+def matching_forms(name: str) -> list[tuple[Form, dict[str, str | None]]]:
+    """Returns the forms that match an instruction's name, and the words bound in each pattern."""
     return [
         (form, match.groupdict())
         for form in forms().get(name.partition(".")[0], ())
@@ -457,7 +461,9 @@ _UNTYPED = frozenset(["b8", "b16", "b32", "b64"])
 
 
 def fits(register: str, type: str, *, wider: bool = False) -> bool:
-    """Whether a register declared as ``register`` may hold an operand of ``type``."""
+    """Whether a register declared with type ``register`` may be an operand of type ``type`` (PTX
+    ISA 9.0, 9.4.1). ``wider``: it may also be wider than an operand that is no float.
+    """
     if "pred" in (register, type):
         return register == type
     if type in ("bf16", "bf16x2"):
@@ -475,11 +481,11 @@ def fits(register: str, type: str, *, wider: bool = False) -> bool:
     return SIZES[register] == SIZES[type]
 
 
-_right: set[object] = set()
-"""Instructions that :func:`check` has passed, with the kinds of their operands."""
-_MOST_RIGHT = 1 << 14
+_accepted: set[object] = set()
+"""Cache of :func:`check`: opcode, modifiers, target and operand kinds of accepted instructions."""
+_ACCEPTED_LIMIT = 1 << 14
 _ITSELF = (Immediate, Special, Sink)
-"""Operand classes whose objects serve as their own kind in :func:`_kind`."""
+"""Operand classes whose objects are their own cache key in :func:`_kind`."""
 
 
 class FormError(Exception):
@@ -489,18 +495,18 @@ class FormError(Exception):
 def check(
     instruction: Instruction, target: str, registers: Mapping[str, str], spaces: Mapping[str, str]
 ) -> bool:
-    """Whether the table has the instruction's name; FormError unless its operands are right.
+    """Whether the table has the instruction's name; raises FormError if its operands fit no form.
 
-    ``target`` is the module's, ``registers`` gives the type of each register, ``spaces`` the
-    state space of each variable (``param`` of a parameter).
+    ``target`` is the module's, ``registers`` maps each register to its type, ``spaces`` each
+    variable to its state space (``param`` for a parameter).
     """
     kinds = tuple([_kind(operand, registers) for operand in instruction.operands])
     key = (instruction.opcode, instruction.modifiers, target, kinds)
-    if key in _right:
+    if key in _accepted:
         return True
     said: list[str] = []
-    for form, groups in named(instruction.name):
-        wrong = _Check(instruction, groups, registers, spaces).wrong(form)
+    for form, groups in matching_forms(instruction.name):
+        wrong = _Check(instruction, groups, registers, spaces).mismatch(form)
         least = form.target
         if least == "sm_80" and _CLUSTER & {*instruction.modifiers}:
             least = "sm_90"
@@ -508,9 +514,9 @@ def check(
             wrong = f"takes .target {least} or later, the module is for {target}"
         if wrong is None:
             if None not in kinds:
-                if len(_right) >= _MOST_RIGHT:
-                    _right.clear()
-                _right.add(key)
+                if len(_accepted) >= _ACCEPTED_LIMIT:
+                    _accepted.clear()
+                _accepted.add(key)
             return True
         said.append(wrong)
     if said:
@@ -519,7 +525,7 @@ def check(
 
 
 def _kind(operand: Operand, registers: Mapping[str, str]) -> object:
-    """Returns all that :class:`_Check` reads of an operand; None if that depends on variables."""
+    """Returns a cache key for an operand; None if its check depends on a variable's state space."""
     if isinstance(operand, Register):
         return registers[operand.name]
     if isinstance(operand, Address):
@@ -554,7 +560,7 @@ class _Check:
         self.instruction, self.groups = instruction, groups
         self.registers, self.spaces = registers, spaces
 
-    def wrong(self, form: Form) -> str | None:
+    def mismatch(self, form: Form) -> str | None:
         """Returns why the operands do not fit ``form``, or None if they do."""
         given = self.instruction.operands
         most = len(form.operands)
@@ -562,13 +568,16 @@ class _Check:
             wanted = str(most) if most == form.required else f"{form.required} to {most}"
             return f"takes {wanted} operands, got {len(given)}"
         for number, (operand, slots) in enumerate(zip(given, form.operands, strict=False), 1):
-            said = [self.place(operand, slot) for slot in slots]
+            said = [self.operand_mismatch(operand, slot) for slot in slots]
             if all(said):
                 return f"operand {number}: {' or '.join(filter(None, said))}"
         return None
 
     def type_of(self, text: str) -> str:
-        """Returns the PTX type that a type name of the table stands for."""
+        """Returns the PTX type that ``text``, from an operand of the table, means for this
+        instruction: ``t`` the type bound by ``<t:...>`` in the pattern, ``2t`` the same of twice
+        the width, others themselves.
+        """
         if text in self.groups:
             return self.groups[text] or ""
         if text[0] == "2" and text[1:] in self.groups:
@@ -576,7 +585,7 @@ class _Check:
             return f"{narrow[0]}{2 * int(narrow[1:])}"
         return text
 
-    def place(self, operand: Operand, slot: Slot) -> str | None:
+    def operand_mismatch(self, operand: Operand, slot: Slot) -> str | None:
         """Returns why one operand does not fit ``slot``, or None if it does."""
         if slot.label:
             return None if isinstance(operand, Symbol) else "takes a label"
@@ -588,19 +597,19 @@ class _Check:
             return None if isinstance(operand, Sink) else "takes _"
         type = self.type_of(slot.type)
         if slot.count:
-            return self.vector(operand, slot, type)
+            return self.vector_mismatch(operand, slot, type)
         if slot.second and isinstance(operand, Pair):
-            second = self.one(operand.second, slot, "pred")
-            return self.one(operand.first, slot, type) or second
+            second = self.value_mismatch(operand.second, slot, "pred")
+            return self.value_mismatch(operand.first, slot, type) or second
         if slot.second == "&":
             return "takes two results, a|b"
-        return self.one(operand, slot, type)
+        return self.value_mismatch(operand, slot, type)
 
-    def vector(self, operand: Operand, slot: Slot, type: str) -> str | None:
+    def vector_mismatch(self, operand: Operand, slot: Slot, type: str) -> str | None:
         if slot.count == "v":
             given = self.groups.get("v")
             if given is None:
-                return self.one(operand, slot, type)
+                return self.value_mismatch(operand, slot, type)
             count = int(given[1:])
             if SIZES[type] * count > 16:
                 return "takes up to 16 bytes"
@@ -619,12 +628,12 @@ class _Check:
         for item in operand.items:
             if isinstance(item, Sink) and slot.written and (slot.sink or slot.count == "v"):
                 continue
-            if said := self.one(item, slot, type):
+            if said := self.value_mismatch(item, slot, type):
                 return said
         return None
 
-    def one(self, operand: Operand, slot: Slot, type: str) -> str | None:
-        """Returns why a single value or destination does not fit ``slot``, or None if it does."""
+    def value_mismatch(self, operand: Operand, slot: Slot, type: str) -> str | None:
+        """Returns why a register, constant or symbol does not fit ``slot``, or None if it does."""
         if isinstance(operand, Sink) and slot.sink:
             return None
         if isinstance(operand, Negated) and type == "pred" and not slot.written:
@@ -677,7 +686,7 @@ class _Check:
         if len(operand.coordinates) != rank:
             return f"takes {rank} coordinates, got {len(operand.coordinates)}"
         for coordinate in operand.coordinates:
-            if said := self.one(coordinate, Slot("s32", constant=True), "s32"):
+            if said := self.value_mismatch(coordinate, Slot("s32", constant=True), "s32"):
                 return said
         name, _, variables = slot.space.partition("/")
         space = self.space(name)
@@ -697,7 +706,10 @@ class _Check:
         return None
 
     def space(self, name: str) -> str:
-        """Returns the state space that a space name of the table stands for."""
+        """Returns the state space that ``name``, from an operand of the table, means for this
+        instruction: ``s`` the one among its modifiers (generic if there is none), others
+        themselves.
+        """
         found = self.groups.get(name) if name == "s" else name
         return (found or "generic").partition("::")[0]
 

@@ -1,10 +1,10 @@
 """Syntax tree of PTX, and its parser.
 
 The subset is what NVRTC 13.0 emits for kernels, and what hand-written PTX for them needs.
-Functions, calls, textures and vector registers are outside it; they are refused by name.
+Functions, calls, textures and vector registers are outside it; error messages name them.
 
-Source: Parallel Thread Execution ISA 9.0, sections 4 (syntax), 5 (state spaces, types,
-variables), 6 (operands), 10 (special registers) and 11 (directives).
+Source: Parallel Thread Execution ISA 9.0, sections 4 (syntax), 5 (state spaces, types, variables),
+6 (operands), 10 (special registers) and 11 (directives).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ WARP = 32
 class Register:
     """A declared register, such as ``%f12``.
 
-    Those of an inner scope have its number behind their name, ``t#3``, so that names are
-    unique in the entry.
+    A register of an inner scope has the scope's number as a suffix, ``t#3``, so that names are
+    unique in the kernel.
     """
 
     name: str
@@ -35,14 +35,14 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Special:
-    """A special register, such as ``%tid.x``; vectors among them always with the component."""
+    """A special register, such as ``%tid.x``; a vector register includes its component."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Immediate:
-    """A constant.
+    """A constant operand.
 
     ``bits`` is None for integers, which are 64 bits wide in PTX: -2**63 to 2**64 - 1. For
     ``0f3F800000`` it is the f32's bit pattern, for ``0d...`` and ``1.5`` the f64's.
@@ -78,14 +78,14 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """``{a, b, ...}``."""
+    """A vector operand, ``{a, b, ...}``."""
 
     items: tuple[Register | Special | Immediate | Symbol | Sink, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``[base+offset]``; a tensor copy's ``[base, {coordinates}]`` has coordinates too."""
+    """A memory operand, ``[base+offset]``; of a tensor copy ``[base, {coordinates}]``."""
 
     base: Register | Symbol | Immediate
     offset: int = 0
@@ -94,7 +94,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """``first|second``: two destinations."""
+    """A pair of destinations, ``first|second``."""
 
     first: Register | Sink
     second: Register | Sink
@@ -102,7 +102,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Negated:
-    """``!p``: a predicate, inverted."""
+    """A negated predicate, ``!p``."""
 
     register: Register
 
@@ -117,8 +117,8 @@ Operand: TypeAlias = (
 class Instruction:
     """One instruction; ``cp.async.cg.shared.global`` has opcode ``cp`` and four modifiers.
 
-    ``line`` is that of the PTX, from 1; ``text`` the statement without comments, its white
-    space narrowed; ``source`` the file and line that the last ``.loc`` named.
+    ``line``: line number in the PTX, from 1; ``text``: the statement without comments, white space
+    collapsed; ``source``: file and line of the last ``.loc``.
     """
 
     opcode: str
@@ -138,7 +138,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A place to branch to. NVRTC's line information has labels that nothing branches to."""
+    """A label. NVRTC's line information has labels that nothing branches to."""
 
     name: str
     line: int
@@ -148,10 +148,10 @@ class Label:
 class Variable:
     """A variable in memory: ``count`` elements of ``vector`` values of ``type``.
 
-    ``space`` is "global", "const", "shared" or "local". ``count`` is 0 for ``.extern x[]``,
-    whose size the launch gives. ``init`` holds the bytes of the initialiser, little-endian,
-    missing elements being zero; where it has addresses of variables, ``addresses`` has the
-    byte offset, the variable, and whether its generic address is meant.
+    ``space`` is "global", "const", "shared" or "local". ``count`` is 0 for ``.extern x[]``, whose
+    size the launch determines. ``init`` holds the bytes of the initialiser, little-endian,
+    zero-padded; ``addresses`` lists the variable addresses in it: byte offset, variable, and
+    whether its generic address is meant.
     """
 
     name: str
@@ -172,7 +172,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A kernel parameter, and where it lies in the parameter buffer, in bytes."""
+    """A kernel parameter; ``offset`` is its byte offset in the parameter buffer."""
 
     name: str
     type: str
@@ -183,11 +183,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A kernel.
+    """A kernel (``.entry``).
 
-    ``registers`` gives each register's type ("f32", "pred"); ``variables`` are those declared
-    inside. ``directives`` holds the numbers of ``.maxntid`` and the like, by name without the
-    dot; ``maxntid``, ``reqntid`` and ``reqnctapercluster`` always have three.
+    ``registers`` maps each register to its type ("f32", "pred"); ``variables`` are those declared
+    inside. ``directives`` maps directives such as ``maxntid`` to their values; ``maxntid``,
+    ``reqntid`` and ``reqnctapercluster`` always have three.
     """
 
     name: str
@@ -201,7 +201,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A file of PTX. ``version`` is (9, 0), ``target`` "sm_80", ``files`` those of ``.file``."""
+    """A parsed PTX file: ``version`` such as (9, 0), ``target`` such as "sm_80", ``files`` by
+    number.
+    """
 
     version: tuple[int, int]
     target: str
@@ -245,10 +247,10 @@ SPECIALS: frozenset[str] = frozenset(
 
 
 def parse(text: str, file: str = "<ptx>") -> Module:
-    """The module that ``text`` holds; PtxError with the place if it is malformed.
+    """Parses PTX; raises PtxError, with file and line, if it is malformed.
 
-    Checked here: syntax, that registers, variables and labels are declared, and once only,
-    that guards are predicates. What an instruction means is not.
+    Checks syntax, that registers, variables and labels are declared, and only once, and that guards
+    are predicates. Does not check whether instructions are legal.
     """
     return _Parser(text, file).module()
 
@@ -267,7 +269,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 # Strings too, so as to leave what is in them alone.
 _COMMENT = _compile(r'"[^"\n]*"|//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)')
-# Statements; each takes the white space behind it. Guard, opcode with modifiers, operands.
+# Statements; each includes the white space after it. Guard, opcode with modifiers, operands.
 _INSTRUCTION = _compile(
     r"(?:@\s*+(!?)\s*+([\w$%]+)\s++)?([a-z](?:[\w.]+|::)*+)(?!\s*+:)\s*+([^;]*+);\s*+"
 )
@@ -341,7 +343,9 @@ class _OperandError(Exception):
 
 
 class _Scope(dict[str, Operand]):
-    """Names declared between two braces; also a cache of operands by their text."""
+    """Scope of names: the registers, variables and labels that are declared between two braces. As
+    a dict, it caches parsed operands by their text.
+    """
 
     __slots__ = ("branches", "depth", "labels", "number", "parent", "registers", "symbols")
 
@@ -361,7 +365,7 @@ class _Scope(dict[str, Operand]):
         return name in self.registers or name in self.symbols or name in self.labels
 
     def find(self, name: str) -> Register | Symbol | None:
-        """The register or variable of that name, from the innermost scope that has one."""
+        """Returns the register or variable ``name`` of the innermost declaration, or None."""
         scope: _Scope | None = self
         while scope is not None:
             if name in scope.registers:
@@ -381,7 +385,7 @@ class _Scope(dict[str, Operand]):
         raise KeyError(register)
 
     def operands(self, text: str) -> tuple[Operand, ...]:
-        """All operands of an instruction."""
+        """Parses the operands of an instruction."""
         if "{" not in text:
             # self[piece], which for the usual operand is a look-up and nothing more
             return tuple([self[piece] for piece in text.split(",")]) if text else ()
@@ -477,7 +481,7 @@ class _Scope(dict[str, Operand]):
 
 
 def immediate(text: str) -> Immediate:
-    """The constant that ``text`` is."""
+    """Parses a constant; raises _OperandError if ``text`` is none."""
     if match := _INTEGER.fullmatch(text):
         sign, digits = match.groups()
         value = _integer(digits)
@@ -518,13 +522,13 @@ def _offset(sign: str | None, digits: str) -> int:
 
 
 def _short(text: str, most: int = 160) -> str:
-    """``text`` on one line, and not too long a one."""
+    """Returns ``text`` on one line, cut to ``most`` characters."""
     text = " ".join(text[: 4 * most].split())
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Replaces a comment by its line ends (or a space); leaves strings as they are."""
+    """Returns the replacement of a comment: its line ends, or a space; strings are unchanged."""
     found = match[0]
     if found[0] == '"':
         return found
@@ -534,7 +538,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 class _Parser:
-    """One pass over the text. ``pos`` always stands at the start of a statement."""
+    """Single-pass parser of a PTX file; ``pos`` is always at the start of a statement."""
 
     def __init__(self, text: str, file: str) -> None:
         self.original, self.file = text, file
@@ -550,7 +554,9 @@ class _Parser:
 
     # --- Places ---
     def fail(self, message: str, start: int | None = None, end: int | None = None) -> NoReturn:
-        """PtxError at the statement from ``start`` to ``end``."""
+        """Raises PtxError for the text from ``start`` to ``end``; default: the statement at
+        ``pos``.
+        """
         start = self.pos if start is None else start
         if end is None:
             stop = _STOP.search(self.text, start)
@@ -559,7 +565,10 @@ class _Parser:
         raise PtxError(message, file=self.file, line=line, text=_short(self.text[start:end]))
 
     def take(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
-        """The match of ``pattern`` here; the caller goes on behind it by :meth:`advance`."""
+        """Returns the match of ``pattern`` at ``pos``, which stays where it is (see
+        :meth:`advance`). Raises PtxError if there is none; ``what`` names the statement in its
+        message.
+        """
         match = pattern.match(self.text, self.pos)
         if match is None:
             self.fail(f"{what} is malformed, or the text ends inside it")
@@ -585,7 +594,7 @@ class _Parser:
         target = match[1]
         self.advance(match.end())
         if ".file" in self.text:
-            # NVRTC puts these behind the kernels that refer to them.
+            # NVRTC puts these after the kernels that refer to them.
             for match in _FILE.finditer(self.text):
                 self.files[int(match[1])] = match[2]
 
@@ -630,7 +639,7 @@ class _Parser:
         )
 
     def pass_over_function(self) -> None:
-        """Passes over a function. Its calls are refused; NVRTC leaves some that it has inlined."""
+        """Skips a function. Calls are refused, but NVRTC leaves inlined functions in the text."""
         depth = 0
         for match in _BRACE.finditer(self.text, self.pos):
             depth += 1 if match[1] == "{" else -1
@@ -639,7 +648,7 @@ class _Parser:
         self.fail("the text ends inside a function (.func)")
 
     def unreadable(self, directive: re.Match[str] | None) -> NoReturn:
-        """Raises PtxError for a statement that starts like none of the subset."""
+        """Raises PtxError for a statement outside the subset, with the likely reason."""
         if directive:
             self.fail(f"unknown or misplaced directive .{directive[1]}")
         if self.text.startswith("/*", self.pos):
@@ -649,7 +658,9 @@ class _Parser:
         self.fail("cannot read this statement")
 
     def common(self, kind: str) -> bool:
-        """Takes a statement that is legal inside and outside kernels; False if it is another."""
+        """Parses ``.loc``, ``.pragma``, ``.file`` or ``.section``; returns False for any other
+        ``kind``.
+        """
         if kind == "loc":
             match = self.take(_LOC, ".loc")
             number = int(match[1])
@@ -668,8 +679,10 @@ class _Parser:
         return True
 
     # --- Declarations ---
-    def fresh(self, name: str) -> str:
-        """Returns ``name``; raises if this scope has declared it, or a special register has it."""
+    def new_name(self, name: str) -> str:
+        """Returns ``name``; raises PtxError if this scope declares it, or a special register has
+        it.
+        """
         if self.scope.declared(name):
             self.fail(f"{name} is declared twice")
         if name in SPECIALS or f"{name}.x" in SPECIALS:
@@ -691,14 +704,14 @@ class _Parser:
                 self.fail(f"cannot read the register {_short(text)!r}", end=match.end())
             name, count = item.groups()
             if count is None:
-                scope.registers[self.fresh(name)] = type
+                scope.registers[self.new_name(name)] = type
                 continue
             if len(count) > 8 or int(count) > _MOST_REGISTERS:
                 self.fail(f"{count} registers are too many; the most is {_MOST_REGISTERS}")
             new = dict.fromkeys([f"{name}{i}" for i in range(int(count))], type)
             for known in (scope.registers.keys(), scope.symbols, scope.labels, SPECIALS):
                 if not new.keys().isdisjoint(known):
-                    self.fresh(next(each for each in new if each in known))
+                    self.new_name(next(each for each in new if each in known))
             scope.registers |= new
         self.advance(match.end())
 
@@ -716,7 +729,7 @@ class _Parser:
             if parts is None:
                 self.fail(f"cannot read the variable {_short(text)!r}", end=match.end())
             name, extents, init = parts.groups()
-            name = self.fresh(name)
+            name = self.new_name(name)
             extents = re.findall(r"\[\s*(\d*)\s*\]", extents)
             if any(len(extent) > 12 for extent in extents) or "" in extents[1:]:
                 self.fail(f"cannot read the size of {name}", end=match.end())
@@ -770,7 +783,10 @@ class _Parser:
     def initialiser(
         self, text: str, type: str
     ) -> tuple[bytes, tuple[tuple[int, Symbol, bool], ...]]:
-        """Returns the bytes of an initialiser, and the addresses to insert with their offsets."""
+        """Parses the initialiser ``text`` of a variable of ``type``. Returns its bytes, with zeros
+        where addresses of variables belong, and these addresses: (byte offset, variable, whether
+        its generic address is meant).
+        """
         text = text.strip()
         braced = text.startswith("{")
         if braced:
@@ -805,7 +821,7 @@ class _Parser:
     # --- Kernels ---
     def entry(self) -> Entry:
         match = self.take(_ENTRY, ".entry")
-        name = self.fresh(match[1])
+        name = self.new_name(match[1])
         outer = self.scope
         line = self.line
         outer.symbols.add(name)
@@ -831,7 +847,7 @@ class _Parser:
             directives[kind] = values + (1,) * (3 - len(values)) if _TUNINGS[kind] == 3 else values
             self.advance(match.end())
 
-        self.advance(_behind(self.text, self.pos + 1))
+        self.advance(_skip_space(self.text, self.pos + 1))
         registers = self.scope.registers
         variables: list[Variable] = []
         body = self.body(name, registers, variables)
@@ -854,7 +870,7 @@ class _Parser:
             alignment = self.alignment(align, SIZES[type])
             nbytes = SIZES[type] * int(count or 1)
             offset = -(-offset // alignment) * alignment
-            self.scope.symbols.add(self.fresh(name))
+            self.scope.symbols.add(self.new_name(name))
             found.append(Parameter(name, type, alignment, offset, nbytes))
             offset += nbytes
             start += len(piece) + 1
@@ -863,7 +879,7 @@ class _Parser:
     def body(
         self, name: str, registers: dict[str, str], variables: list[Variable]
     ) -> tuple[Instruction | Label, ...]:
-        """Everything up to the brace that closes the kernel."""
+        """Parses the statements up to the brace that closes the kernel."""
         text, instruction = self.text, _INSTRUCTION.match
         body: list[Instruction | Label] = []
         opcodes, scope, scopes = self.opcodes, self.scope, 0
@@ -901,7 +917,7 @@ class _Parser:
 
             first = text[self.pos : self.pos + 1]
             if first == "}":
-                self.advance(_behind(text, self.pos + 1))
+                self.advance(_skip_space(text, self.pos + 1))
                 self.close(scope, body)
                 if scope.number == 0:
                     return tuple(body)
@@ -911,7 +927,7 @@ class _Parser:
             elif first == "{":
                 if scope.depth == _MOST_SCOPES:
                     self.fail(f"scopes are nested more than {_MOST_SCOPES} deep")
-                self.advance(_behind(text, self.pos + 1))
+                self.advance(_skip_space(text, self.pos + 1))
                 scopes += 1
                 scope = self.scope = _Scope(scope, scopes)
             elif first == ".":
@@ -930,7 +946,7 @@ class _Parser:
                 elif not self.common(kind):
                     self.unreadable(found)
             elif match := _LABEL.match(text, self.pos):
-                scope.labels.add(self.fresh(match[1]))
+                scope.labels.add(self.new_name(match[1]))
                 body.append(Label(scope.unique(match[1]), self.line))
                 self.advance(match.end())
             elif not first:
@@ -940,7 +956,7 @@ class _Parser:
                 self.unreadable(None)
 
     def close(self, scope: _Scope, body: list[Instruction | Label]) -> None:
-        """Finds the labels of the scope's branches, or leaves them to the scope around it."""
+        """Resolves a scope's branches to its labels; passes the others to the enclosing scope."""
         for index, label in scope.branches:
             branch = body[index]
             assert isinstance(branch, Instruction)
@@ -978,8 +994,8 @@ class _Parser:
         return register
 
 
-def _behind(text: str, pos: int) -> int:
-    """Returns the position behind the white space that starts at ``pos``."""
+def _skip_space(text: str, pos: int) -> int:
+    """Returns the position after the white space that starts at ``pos``."""
     while text[pos : pos + 1].isspace():
         pos += 1
     return pos
@@ -993,7 +1009,7 @@ def _label(text: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """The parts of ``text`` between commas that stand in no braces."""
+    """Splits ``text`` at the commas that are outside braces."""
     parts, depth, start = [], 0, 0
     for match in re.finditer(r"[,{}]", text):
         if match[0] == ",":
@@ -1007,7 +1023,7 @@ def _split(text: str) -> list[str]:
 
 
 def _pack(value: Immediate, type: str) -> bytes:
-    """A constant as an element of an initialiser."""
+    """Encodes a constant as the bytes of one ``type`` element of an initialiser."""
     size = SIZES[type]
     if type in ("f32", "f64"):
         if value.type == type and value.bits is not None:

@@ -1,8 +1,8 @@
-"""Bulk copies (cp.async.bulk and its tensor form): the engine that carries them out, and decoding.
+"""Bulk copies (cp.async.bulk and its tensor form): execution and decoding.
 
-A copy is carried out as late as it may be: when somebody must wait for it and nothing else can
-go on, or at once if the settings say ``early``. Copies into shared memory complete on an
-mbarrier; copies out of it are waited for by groups, first their reading, then all of them.
+A copy is executed as late as possible: when no lane can run without it, or at its issue if the
+settings say ``early``. Copies into shared memory complete on an mbarrier; copies out of it by
+groups: first their reads, then the whole.
 
 Source: PTX ISA 9.0, 9.7.9.25 (cp.async.bulk, cp.async.bulk.tensor, groups).
 """
@@ -24,9 +24,9 @@ from ptxgen.interp.memory.proxy import PIECE, Reading
 from ptxgen.interp.memory.race import Conflict
 from ptxgen.interp.text.ptx import SIZES, Address, Immediate, Instruction, Operand, Vector
 from ptxgen.interp.units import operate
-from ptxgen.interp.units.kernel import WINDOWS, Kernel, Value, active, listed
+from ptxgen.interp.units.kernel import WINDOWS, Kernel, Value, active, operand_items
 from ptxgen.interp.units.operate import Variants
-from ptxgen.interp.units.sync import Outward, Transfer, Wave
+from ptxgen.interp.units.sync import OutboundCopy, Transfer, Wave
 from ptxgen.interp.units.tma import NBYTES, TensorMap
 
 Array = NDArray[Any]
@@ -39,9 +39,11 @@ _U64 = np.dtype(np.uint64)
 
 
 class Load(Transfer):
-    """Bulk copies into shared memory that complete on mbarriers, one copy for each row of ``at``.
+    """Bulk copies into shared memory, one for each row of ``at``, that complete on mbarriers.
 
-    ``at``: flat offsets of the pieces, each of the size of ``access``; ``fetch`` returns the data.
+    ``at``: destination offsets ``[copies, pieces]``, in the wave's shared memory, of pieces with
+    the width of ``access``; ``bars``: offset of each copy's mbarrier; ``fetch``: returns the data;
+    ``reading``: the read of the source, if that is shared memory.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class Load(Transfer):
             wave.mbarriers.get(access, bar, lane)
 
     def land(self) -> None:
-        """Writes the bytes to shared memory, and completes them on the mbarriers."""
+        """Writes the bytes to shared memory, and signals them to the mbarriers (complete_tx)."""
         wave, access = self.wave, self.access
         wave.copies.bulk.remove(self)
         values = self.fetch()
@@ -78,7 +80,7 @@ class Load(Transfer):
         rows = wave.shared_rows(access.dtype, access.vector)
         rows[self.at.reshape(-1) // access.width] = values.reshape(-1, *rows.shape[1:])
         now = np.array([
-            wave.mbarriers.get(access, bar, lane).now
+            wave.mbarriers.get(access, bar, lane).arrival_object
             for bar, lane in zip(self.bars.tolist(), self.lanes.tolist(), strict=True)
         ])  # fmt: skip
         wave.history.complete(self.token, np.repeat(now, self.at.shape[1]))
@@ -86,7 +88,7 @@ class Load(Transfer):
         wave.mbarriers.complete(access, self.bars, self.lanes, nbytes)
 
 
-class Store(Outward):
+class Store(OutboundCopy):
     """Bulk copy of one lane from shared to global memory, in one of the lane's bulk groups."""
 
     def __init__(
@@ -109,7 +111,9 @@ class Store(Outward):
         wave.copies.stores.append(self)
 
     def read(self) -> None:
-        """Reads the source bytes from shared memory, once."""
+        """Copies the source bytes from shared memory to ``values``, unless that has been done
+        before.
+        """
         if self.values is None:
             self.values = self.wave.shared_rows(_U32, 4)[self.at // PIECE]
 
@@ -120,8 +124,10 @@ class Store(Outward):
         assert self.values is not None
         self.write(self.values)
 
-    def waited(self, *, read: bool) -> None:
-        """Completes the copy that its lane has waited for; ``read``: only its reads."""
+    def complete_wait(self, *, read: bool) -> None:
+        """Completes the copy after its lane's cp.async.bulk.wait_group; ``read``: the wait was
+        wait_group.read, so that only the source is read, and the global memory is written later.
+        """
         self.read()
         if self.reading is not None:
             self.wave.history.end(self.reading)
@@ -132,14 +138,16 @@ class Store(Outward):
 
 
 def start(wave: Wave, transfer: Transfer) -> None:
-    """Starts a transfer; it lands at once if the settings say ``early``."""
+    """Starts a transfer; completes it immediately if the settings say ``early``."""
     wave.copies.bulk.append(transfer)
     if wave.early:
         transfer.land()
 
 
-def same_cta(wave: Wave, instruction: Instruction, at: Lanes, bars: Lanes, lanes: Lanes) -> None:
-    """Raises MemoryFault unless destinations and mbarriers are in the same CTA."""
+def check_same_cta(
+    wave: Wave, instruction: Instruction, at: Lanes, bars: Lanes, lanes: Lanes
+) -> None:
+    """Raises MemoryFault unless each copy's destination and mbarrier are in the same CTA."""
     apart = at[:, 0] // wave.shared_bytes != bars // wave.shared_bytes
     if apart.any():
         raise wave.fault(
@@ -150,8 +158,10 @@ def same_cta(wave: Wave, instruction: Instruction, at: Lanes, bars: Lanes, lanes
         )
 
 
-def leave(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
-    """Raises if lanes exit while one of their bulk copies still reads shared memory."""
+def check_exit(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
+    """Raises RaceFault if a lane of ``mask`` (None: all), which exits, has a bulk copy out of
+    shared memory for whose read it has not waited.
+    """
     for store in wave.copies.stores:
         lane = int(store.lanes[0])
         if mask is None or mask[lane]:
@@ -209,7 +219,7 @@ def _wait(kernel: Kernel, instruction: Instruction) -> Variants:
         for store in {id(s): s for s in (*copies.stores, *done)}.values():
             lane = int(store.lanes[0])
             if here[lane] and store.group < int(copies.bulk_groups[lane]) - newest:
-                store.waited(read=read)
+                store.complete_wait(read=read)
 
     return wait, wait
 
@@ -290,7 +300,9 @@ class _Copy:
         return operand
 
     def variants(self) -> Variants:
-        """Returns one operation that serves as both the full and the masked one."""
+        """Returns the operation that runs the copies, twice: it finds its active lanes itself, so
+        it serves for all lanes and under a mask.
+        """
 
         def operation(wave: Wave, registers: list[Any]) -> None:
             lanes = active(wave, None if self.guard is None else self.guard(wave, registers))
@@ -302,7 +314,7 @@ class _Copy:
 
     # -- running --------------------------------------------------------------------
     def run(self, wave: Wave, registers: list[Any], own: Lanes) -> None:
-        """Starts the copies of the lanes ``own``."""
+        """Starts the bulk copies of the lanes ``own``."""
 
         def of(value: Value) -> Array:
             return np.broadcast_to(value(wave, registers), wave.lanes.shape)[own]
@@ -334,7 +346,7 @@ class _Copy:
             elif self.loads:
                 at = self._shared(wave, to, size, lanes)[:, None] + steps
                 source = self._shared(wave, from_, size, lanes)[:, None] + steps
-                self._across(wave, lanes, at, bars, source)
+                self._copy_in_cluster(wave, lanes, at, bars, source)
             else:
                 self._bounds(wave, to, size, lanes)
                 at = self._shared(wave, from_, size, lanes)[:, None] + steps
@@ -343,8 +355,10 @@ class _Copy:
                     self._store(wave, lane, at[i], addresses[i], self.access, None)
 
     def _shared(self, wave: Wave, address: Array, size: int, lanes: Lanes) -> Lanes:
-        """Returns flat offsets of ``size`` bytes of shared memory at each address."""
-        flat = memory_access.shared_at(wave, self.access, address, PIECE, lanes)
+        """Returns byte offsets into the wave's shared memory; raises MemoryFault unless ``size``
+        bytes fit.
+        """
+        flat = memory_access.shared_offsets(wave, self.access, address, PIECE, lanes)
         over = flat % wave.shared_bytes + size > wave.shared_bytes
         if over.any():
             lane = int(np.flatnonzero(over)[0])
@@ -359,8 +373,8 @@ class _Copy:
         return flat
 
     def _bounds(self, wave: Wave, address: Array, size: int, lanes: Lanes) -> None:
-        """Raises MemoryFault unless global memory has ``size`` bytes there."""
-        memory_access.misaligned(wave, self.access, address, PIECE, lanes)
+        """Raises MemoryFault unless ``size`` bytes of global memory are at each address."""
+        memory_access.check_alignment(wave, self.access, address, PIECE, lanes)
         for start, lane in zip(address.tolist(), lanes.tolist(), strict=True):
             if wave.memory.find(start, size) is None:
                 raise wave.fault(
@@ -382,10 +396,16 @@ class _Copy:
         access: Access,
         inside: NDArray[np.bool_] | None,
     ) -> None:
-        """Starts loads from global memory, a row of ``addresses`` each, zeros if not ``inside``."""
+        """Starts loads into shared memory, one for each lane in ``lanes``; with multicast, one for
+        each destination CTA.
+
+        ``at`` and ``addresses``, ``[loads, pieces]``: destinations as offsets in the wave's shared
+        memory, and global addresses; elements where ``inside`` is False are zero. ``bars``: shared
+        addresses of the mbarriers; ``masks``: destination CTAs of multicast, a bit each.
+        """
         assert bars is not None
-        target = memory_access.shared_at(wave, self.bar_access, bars, 8, lanes)
-        same_cta(wave, self.instruction, at, target, lanes)
+        target = memory_access.shared_offsets(wave, self.bar_access, bars, 8, lanes)
+        check_same_cta(wave, self.instruction, at, target, lanes)
         if masks is not None:
             lane, rank = np.nonzero((masks[:, None] >> np.arange(16, dtype=np.uint16)) & 1)
             if len(rank) and int(rank.max()) >= wave.cluster:
@@ -410,13 +430,17 @@ class _Copy:
                 fetch = _fetcher(wave, access, rows, within, own)
                 start(wave, Load(wave, self.access, lanes[part], at[part], target[part], fetch))
 
-    def _across(
+    def _copy_in_cluster(
         self, wave: Wave, lanes: Lanes, at: Lanes, bars: Array | None, source: Lanes
     ) -> None:
-        """Starts copies from shared memory to that of another CTA of the cluster."""
+        """Starts copies from shared memory to that of another CTA of the cluster, one for each lane
+        in ``lanes``. ``source`` and ``at``: source and destination offsets of 16-byte pieces, a row
+        per lane; ``bars``: shared addresses of the mbarriers. Raises MemoryFault if both are in one
+        CTA.
+        """
         assert bars is not None
-        target = memory_access.shared_at(wave, self.bar_access, bars, 8, lanes)
-        same_cta(wave, self.instruction, at, target, lanes)
+        target = memory_access.shared_offsets(wave, self.bar_access, bars, 8, lanes)
+        check_same_cta(wave, self.instruction, at, target, lanes)
         here = at[:, 0] // wave.shared_bytes == source[:, 0] // wave.shared_bytes
         if here.any():
             raise wave.fault(
@@ -448,7 +472,10 @@ class _Copy:
         access: Access,
         inside: NDArray[np.bool_] | None,
     ) -> None:
-        """Starts copies from shared memory to global addresses of elements that are ``inside``."""
+        """Starts one lane's bulk copy from shared to global memory. ``at``: source offsets of
+        16-byte pieces; ``addresses``: global address of each element (or vector) of ``access``,
+        which is not written where ``inside`` is False.
+        """
 
         def write(values: Array) -> None:
             rows: Array = values.reshape(-1).view(access.dtype)
@@ -475,9 +502,9 @@ class _Copy:
             part = np.flatnonzero(places == place)
             lanes = own[part]
             found = self._map(wave, place, int(lanes[0]))
-            flat = memory_access.shared_at(wave, self.access, shared[part], PIECE, lanes)
+            flat = memory_access.shared_offsets(wave, self.access, shared[part], PIECE, lanes)
             inner = flat % wave.shared_bytes
-            memory_access.misaligned(wave, self.access, inner, found.alignment, lanes)
+            memory_access.check_alignment(wave, self.access, inner, found.alignment, lanes)
             at = _pieces(found, inner + SHARED_BASE) - SHARED_BASE
             if int(at.max()) + PIECE > wave.shared_bytes:
                 raise wave.fault(
@@ -552,7 +579,10 @@ class _Copy:
             )
 
     def _map(self, wave: Wave, place: int, lane: int) -> TensorMap:
-        """Returns the tensor map at a generic address."""
+        """Returns the tensor map at generic address ``place``, in global memory or the kernel's
+        parameters. Raises MemoryFault, which names ``lane``, if none is there, or one of another
+        rank or mode than the instruction's.
+        """
         data = b""
         if place % 64:
             raise wave.fault(
@@ -593,7 +623,9 @@ def _decode(data: bytes) -> TensorMap:
 
 
 def _pieces(found: TensorMap, starts: Lanes) -> Lanes:
-    """Returns shared addresses of a box's 16-byte pieces, one row for each of ``starts``."""
+    """Returns the shared addresses of the 16-byte pieces of the box of tensor map ``found``,
+    ``[starts, pieces]``, if it is copied to each address in ``starts``.
+    """
     step = PIECE // found.itemsize
     cache: dict[int, Lanes] = {}
     for start in np.unique(starts).tolist():
@@ -604,7 +636,10 @@ def _pieces(found: TensorMap, starts: Lanes) -> Lanes:
 def _fetcher(
     wave: Wave, access: Access, rows: Array, inside: NDArray[np.bool_] | None, own: Lanes
 ) -> Callable[[], Array]:
-    """Returns a function that reads 16-byte rows of global memory when it is called."""
+    """Returns a function that loads the elements at the global addresses ``rows``, and returns them
+    as 32-bit words. ``own``: the lane of each element. Elements where ``inside`` is False are not
+    loaded, but zero; None: all are inside.
+    """
 
     def fetch() -> Array:
         flat = rows.reshape(-1)
@@ -624,7 +659,10 @@ def _fetcher(
 
 
 def copy_arrive(kernel: Kernel, instruction: Instruction) -> Variants:
-    """Decodes cp.async.mbarrier.arrive: an arrival once the lane's copies so far have landed."""
+    """Decodes cp.async.mbarrier.arrive: a lane arrives at an mbarrier when all cp.async copies that
+    it has issued before are complete. Without ``.noinc``, the phase also waits for one more arrival
+    of each lane.
+    """
     form = [m for m in instruction.modifiers[3:] if m != "b64"]
     counts = form[:1] != ["noinc"]
     spaces = form if counts else form[1:]
@@ -643,9 +681,9 @@ def copy_arrive(kernel: Kernel, instruction: Instruction) -> Variants:
         given = np.broadcast_to(address(wave, registers), wave.lanes.shape)[own]
         if window:
             given = given - window
-        at = memory_access.shared_at(wave, access, given, 8, own)
+        at = memory_access.shared_offsets(wave, access, given, 8, own)
         if counts:
-            wave.mbarriers.more(access, at, own)
+            wave.mbarriers.add_pending(access, at, own)
         wave.copies.arrive(access, at, own)
 
     return operation, operation
@@ -655,7 +693,9 @@ def copy_arrive(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def store_async(kernel: Kernel, instruction: Instruction) -> Variants:
-    """Decodes st.async: a store into a CTA of the cluster that completes bytes on its mbarrier."""
+    """Decodes st.async, a store to a CTA of the cluster that signals its bytes to an mbarrier
+    there.
+    """
     form = [m for m in instruction.modifiers if m != "weak"]
     vector = int(form[3][1:]) if form[3:4] in (["v2"], ["v4"]) else 1
     type = form[-1]
@@ -666,7 +706,7 @@ def store_async(kernel: Kernel, instruction: Instruction) -> Variants:
     if form != [*wanted, type] or size not in (4, 8) or size * vector > PIECE:
         raise kernel.error("this form is outside the subset", instruction)
     target, source, bar = instruction.operands
-    sources = listed(source)
+    sources = operand_items(source)
     if len(sources) != vector:
         raise kernel.error(f"takes {vector} sources, got {len(sources)}", instruction)
     dtype = np.dtype(f"u{size}")
@@ -687,9 +727,9 @@ def store_async(kernel: Kernel, instruction: Instruction) -> Variants:
         def of(value: Value) -> Array:
             return np.broadcast_to(value(wave, registers), wave.lanes.shape)[own]
 
-        at = memory_access.shared_at(wave, access, of(to), access.width, own)[:, None]
-        bars = memory_access.shared_at(wave, bar_access, of(signal), 8, own)
-        same_cta(wave, instruction, at, bars, own)
+        at = memory_access.shared_offsets(wave, access, of(to), access.width, own)[:, None]
+        bars = memory_access.shared_offsets(wave, bar_access, of(signal), 8, own)
+        check_same_cta(wave, instruction, at, bars, own)
         data = np.stack([of(v) for v in values], axis=-1).astype(dtype)
         parts = 1 if wave.random is None else len(own)
         for part in np.array_split(np.arange(len(own)), parts):

@@ -15,7 +15,7 @@ from ptxgen.interp.memory import access as memory_access
 from ptxgen.interp.memory.access import Access
 from ptxgen.interp.text.ptx import WARP, Address, Immediate, Instruction, Operand, Register, Sink
 from ptxgen.interp.units import operate, tensor, undefined, warp
-from ptxgen.interp.units.kernel import WINDOWS, Block, Kernel, Operation, active, listed
+from ptxgen.interp.units.kernel import WINDOWS, Block, Kernel, Operation, active, operand_items
 from ptxgen.interp.units.operate import Variants
 from ptxgen.interp.units.sync import Wave
 
@@ -24,7 +24,10 @@ Bools = NDArray[np.bool_]
 
 
 def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
-    """Returns the end of a block whose only instruction is one at which lanes may wait."""
+    """Decodes an instruction at which lanes may wait, the only one of its segment: a barrier, an
+    mbarrier wait, or an instruction of a whole warp. Returns the operation that runs it, and sends
+    its lanes on or parks them.
+    """
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in ("bar", "barrier"):
         if modifiers[:1] == ("warp",):
@@ -87,11 +90,15 @@ def _barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Operatio
     return end
 
 
-def gathered(wave: Wave, block: Block, members: Array, instruction: Instruction) -> Bools | None:
-    """Returns the lanes that go on, (warps, 32), or None; parks the others.
+def wait_for_members(
+    wave: Wave, block: Block, members: Array, instruction: Instruction
+) -> Bools | None:
+    """Parks the running lanes until all living lanes of their member mask have arrived at the
+    barrier.
 
-    A lane goes on when all living lanes that its mask in ``members`` names have arrived. A lane
-    that its own mask does not name is an error.
+    ``members``: the member mask of each lane, or one for all. Returns the mask ``[warps, 32]`` of
+    lanes that continue now; None if there are none. A lane that is not in its own member mask
+    raises BarrierFault.
     """
     # Lanes that came earlier and wait here for the others of their warp.
     before = wave.parked.pop(block.order, None)
@@ -141,7 +148,7 @@ def _warp_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Ope
 
     def end(wave: Wave, registers: list[Any]) -> None:
         given = members(wave, registers)
-        go = gathered(wave, block, given, instruction)
+        go = wait_for_members(wave, block, given, instruction)
         if go is None:
             return
         _warp_sync(wave, go, given)
@@ -151,7 +158,9 @@ def _warp_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Ope
 
 
 def _warp_sync(wave: Wave, go: Bools, members: Array) -> None:
-    """Records in the access history that the lanes of each member mask have synchronised."""
+    """Records in the access history that the running lanes ``go`` have synchronised with those that
+    have the same member mask; ``members``: the mask of each lane, or one for all.
+    """
     lanes = wave.lanes.reshape(-1, WARP)
     if go.all() and members.size == 1 and int(members[0]) == 0xFFFFFFFF:
         wave.history.sync(lanes)
@@ -179,7 +188,7 @@ def _cluster_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> 
     def end(wave: Wave, registers: list[Any]) -> None:
         barrier, mask = wave.cluster_barrier, wave.mask
         if aligned:
-            wave.arrivals.whole_warps(instruction, wave.alive if mask is None else mask)
+            wave.arrivals.check_whole_warps(instruction, wave.alive if mask is None else mask)
         if kind == "arrive":
             barrier.arrive(instruction, mask, release=rest != ["relaxed"])
             wave.send(block.following, mask)
@@ -198,7 +207,9 @@ def _cluster_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> 
 
 
 def _collective(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
-    """Decodes an instruction that all lanes of a member mask, or of the warp, execute together."""
+    """Decodes an instruction that the lanes of a member mask, or of the warp, execute together
+    (shfl, mma, ldmatrix, ...). Returns the operation that runs it when they have all arrived.
+    """
     block.collective = True
     if instruction.guard is not None:
         raise kernel.error("a guard on this instruction is outside the subset", instruction)
@@ -207,7 +218,7 @@ def _collective(kernel: Kernel, block: Block, instruction: Instruction) -> Opera
 
     def end(wave: Wave, registers: list[Any]) -> None:
         given = whole if members is None else members(wave, registers)
-        go = gathered(wave, block, given, instruction)
+        go = wait_for_members(wave, block, given, instruction)
         if go is None:
             return
         if members is None:
@@ -219,7 +230,7 @@ def _collective(kernel: Kernel, block: Block, instruction: Instruction) -> Opera
 
 
 def check_whole(wave: Wave, go: Bools, instruction: Instruction) -> None:
-    """Raises BarrierFault where only a part of a warp executes a warp-wide instruction."""
+    """Raises BarrierFault if only a part of a warp executes a warp-wide instruction."""
     if go.all():
         return
     torn = go.any(axis=1) & ~go.all(axis=1)
@@ -233,18 +244,20 @@ def check_whole(wave: Wave, go: Bools, instruction: Instruction) -> None:
 
 
 Action = Callable[["Wave", list[Any], Bools], None]
-Made = tuple[Action, Any]
+Decoded = tuple[Action, Any]
 
 
 def rows_of(wave: Wave, value: Array) -> Array:
-    """Returns a register's value as (warps, 32)."""
+    """Returns a register's value as ``[warps, 32]``; a uniform value, ``[1]``, is broadcast."""
     if value.shape != wave.lanes.shape:
         value = np.broadcast_to(value, wave.lanes.shape)
     return value.reshape(-1, WARP)
 
 
-def _put(wave: Wave, registers: list[Any], writer: Any, values: Array, go: Bools) -> None:
-    """Writes ``values`` (warps, 32) to a register in the lanes of ``go``."""
+def _write_lanes(wave: Wave, registers: list[Any], writer: Any, values: Array, go: Bools) -> None:
+    """Writes ``values``, ``[warps, 32]``, in the lanes where ``go`` is True; ``writer`` is the
+    function of the register, from :func:`.operate.write`.
+    """
     if go.all():
         writer(wave, registers, np.ascontiguousarray(values).reshape(-1), None)
     else:
@@ -252,10 +265,10 @@ def _put(wave: Wave, registers: list[Any], writer: Any, values: Array, go: Bools
         writer(wave, registers, values.reshape(-1)[flat], np.flatnonzero(flat))
 
 
-def _exchange(kernel: Kernel, instruction: Instruction) -> Made:
+def _exchange(kernel: Kernel, instruction: Instruction) -> Decoded:
     """Decodes shfl, vote, match, redux and elect, which are functions of a warp's registers."""
     operands = instruction.operands
-    targets, sources = listed(operands[0]), operands[1:]
+    targets, sources = operand_items(operands[0]), operands[1:]
     dst, src, function = _EXCHANGES[instruction.opcode](instruction)
     if len(sources) != len(src) or not 1 <= len(targets) <= len(dst):
         raise kernel.error(
@@ -279,7 +292,7 @@ def _exchange(kernel: Kernel, instruction: Instruction) -> Made:
                     BarrierFault, "reads a lane that does not take part", instruction, lane
                 )
         for writer, result in zip(writers, results, strict=False):
-            _put(wave, registers, writer, np.broadcast_to(result, go.shape), go)
+            _write_lanes(wave, registers, writer, np.broadcast_to(result, go.shape), go)
         if carried is not None:
             carried(wave, registers, np.broadcast_to(read, go.shape), go)
 
@@ -287,8 +300,10 @@ def _exchange(kernel: Kernel, instruction: Instruction) -> Made:
 
 
 Exchange = tuple[tuple[str, ...], tuple[str, ...], Callable[..., Any]]
-"""Types of the results and of the operands, the member mask last; a function of the operands and
-of the lanes that take part, which gives the results and the lanes read (or None)."""
+"""Signature of a warp exchange: PTX types of the results; PTX types of the operands, the member
+mask last; a function of the operands and the mask of participating lanes, which returns the results
+and the lanes read (or None).
+"""
 
 
 def _shfl(instruction: Instruction) -> Exchange:
@@ -329,12 +344,12 @@ _EXCHANGES: dict[str, Callable[[Instruction], Exchange]] = {
 }
 
 
-def _mma(kernel: Kernel, instruction: Instruction) -> Made:
+def _mma(kernel: Kernel, instruction: Instruction) -> Decoded:
     """Decodes mma.sync: D = A B + C on register fragments."""
     if "aligned" not in instruction.modifiers:
         raise kernel.error("takes .aligned", instruction)
     mma = tensor.mma(instruction)
-    groups = [listed(o) for o in instruction.operands]
+    groups = [operand_items(o) for o in instruction.operands]
     a, b, c = mma.counts
     if [len(g) for g in groups] != [c, a, b, c]:
         raise kernel.error(f"takes fragments of {c}, {a}, {b} and {c} registers", instruction)
@@ -358,12 +373,12 @@ def _mma(kernel: Kernel, instruction: Instruction) -> Made:
     return action, None
 
 
-def _matrix(kernel: Kernel, instruction: Instruction) -> Made:
-    """Decodes ldmatrix and stmatrix, which move 16-byte rows at the first lanes' addresses."""
+def _matrix(kernel: Kernel, instruction: Instruction) -> Decoded:
+    """Decodes ldmatrix and stmatrix, which load or store 8x8 matrices by rows of 16 bytes."""
     loads = instruction.opcode == "ldmatrix"
     move = tensor.matrix_move(instruction)
     register, place = instruction.operands if loads else instruction.operands[::-1]
-    parts = listed(register)
+    parts = operand_items(register)
     if len(parts) != move.count:
         raise kernel.error(f"takes {move.count} registers", instruction)
     address = kernel.address(place, instruction)
@@ -392,7 +407,7 @@ def _matrix(kernel: Kernel, instruction: Instruction) -> Made:
     return action, None
 
 
-def _setmaxnreg(kernel: Kernel, instruction: Instruction) -> Made:
+def _setmaxnreg(kernel: Kernel, instruction: Instruction) -> Decoded:
     """Decodes setmaxnreg: checks the operand only, as the interpreter has registers to spare."""
     form, operands = instruction.modifiers, instruction.operands
     number = operands[0].value if operands and isinstance(operands[0], Immediate) else 0
@@ -407,7 +422,7 @@ def _setmaxnreg(kernel: Kernel, instruction: Instruction) -> Made:
     return action, None
 
 
-_ACTIONS: dict[str, Callable[[Kernel, Instruction], Made]] = {
+_ACTIONS: dict[str, Callable[[Kernel, Instruction], Decoded]] = {
     "shfl": _exchange,
     "vote": _exchange,
     "match": _exchange,
@@ -436,24 +451,28 @@ def activemask(kernel: Kernel, instruction: Instruction) -> Variants:
 # -- mbarriers ------------------------------------------------------------------------
 
 
-def _own(
+def _running_lanes(
     wave: Wave, registers: list[Any], guard: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Returns the running lanes as indices, and again with None for all lanes of the wave."""
+    """Returns the lanes that run and whose guard is true, twice: as indices, and as indices or None
+    if these are all lanes of the wave.
+    """
     lanes = active(wave, None if guard is None else guard(wave, registers))
     if lanes is None and not wave.all_alive:
         lanes = np.flatnonzero(wave.alive)
     return (wave.lanes if lanes is None else lanes), lanes
 
 
-def _flat(
+def _mbarrier_offsets(
     wave: Wave, access: Access, at: Array, own: NDArray[np.int64], window: int
 ) -> NDArray[np.int64]:
-    """Returns flat offsets of mbarriers (8 bytes each) in the wave's shared memory."""
+    """Returns byte offsets into the wave's shared memory for the addresses of mbarriers of the
+    lanes ``own``. ``window``: first generic address of shared memory, or 0 for shared addresses.
+    """
     at = np.broadcast_to(at, wave.lanes.shape)[own]
     if window:
         at = at - np.uint64(window)
-    return memory_access.shared_at(wave, access, at, 8, own)
+    return memory_access.shared_offsets(wave, access, at, 8, own)
 
 
 def _window(instruction: Instruction) -> int:
@@ -495,10 +514,10 @@ def mbarrier(kernel: Kernel, instruction: Instruction) -> Variants:
         writer = operate.write(kernel, target, "b64", instruction)
 
     def operation(wave: Wave, registers: list[Any]) -> None:
-        own, lanes = _own(wave, registers, guard)
+        own, lanes = _running_lanes(wave, registers, guard)
         if not own.size:
             return
-        at = _flat(wave, access, address(wave, registers), own, window)
+        at = _mbarrier_offsets(wave, access, address(wave, registers), own, window)
         given = np.ones(len(own), np.int64)
         if number is not None:
             values = np.broadcast_to(number(wave, registers), wave.lanes.shape)[own]
@@ -536,13 +555,13 @@ _MBARRIER = frozenset(
 
 
 _IMPATIENCE = 0.25
-"""Probability that a wait on an mbarrier times out at once, under a random schedule."""
+"""Probability that a wait on an mbarrier times out immediately, under a random schedule."""
 
 
 def _mbarrier_wait(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
     """Decodes mbarrier.test_wait and .try_wait: lanes wait until the phase has completed.
 
-    A wait times out where nothing else can run and, with a seed, at random: hardware may, too.
+    A wait times out if nothing else can run and, with a seed, at random, as hardware may.
     """
     rest = instruction.modifiers[1:]
     if not (_MBARRIER | {"parity"}).issuperset(rest) or len(instruction.operands) > 4:
@@ -561,10 +580,10 @@ def _mbarrier_wait(kernel: Kernel, block: Block, instruction: Instruction) -> Op
     block.polls = True
 
     def end(wave: Wave, registers: list[Any]) -> None:
-        own, _ = _own(wave, registers, None)
-        at = _flat(wave, access, address(wave, registers), own, window)
+        own, _ = _running_lanes(wave, registers, None)
+        at = _mbarrier_offsets(wave, access, address(wave, registers), own, window)
         phases = np.broadcast_to(value(wave, registers), wave.lanes.shape)[own].astype(np.int64)
-        over = wave.mbarriers.passed(access, at, own, phases, parity=parity)
+        over = wave.mbarriers.phase_completed(access, at, own, phases, parity=parity)
         done = own[over]
         if len(done):
             writer(wave, registers, np.ones(len(done), np.bool_), done)
@@ -575,14 +594,14 @@ def _mbarrier_wait(kernel: Kernel, block: Block, instruction: Instruction) -> Op
             mask = np.zeros(len(wave.lanes), np.bool_)
             mask[own[~over]] = True
             if wave.random is not None and wave.random.random() < _IMPATIENCE:
-                give_up(wave, mask)
+                on_time_out(wave, mask)
             else:
                 wave.park(block, mask)
 
-    def give_up(wave: Wave, mask: Bools) -> None:
+    def on_time_out(wave: Wave, mask: Bools) -> None:
         lanes = np.flatnonzero(mask)
         writer(wave, wave.registers, np.zeros(len(lanes), np.bool_), lanes)
         wave.send(block.following, mask)
 
-    block.give_up = give_up
+    block.on_time_out = on_time_out
     return end

@@ -24,7 +24,7 @@ from ptxgen.interp.memory.allocations import (
     SHARED_WINDOW,
     GlobalMemory,
 )
-from ptxgen.interp.memory.layout import place
+from ptxgen.interp.memory.layout import assign_addresses
 from ptxgen.interp.text import flow, forms
 from ptxgen.interp.text.ptx import (
     Address,
@@ -46,7 +46,7 @@ from ptxgen.interp.values.scalar import STORAGE, constant, lookup
 Array = NDArray[Any]
 Operation = Callable[[Wave, list[Any]], None]
 Value = Callable[[Wave, list[Any]], Array]
-"""Function of (wave, registers) that returns an operand's value."""
+"""Function of (wave, registers) that returns an operand's value, ``[lanes]`` or ``[1]``."""
 
 _OUTSIDE = {
     "createpolicy": ": cache policies change no result, so leave out the policy and "
@@ -54,7 +54,7 @@ _OUTSIDE = {
 }
 EMPTY = np.empty(0, np.int64)
 DEFINED = np.zeros(1, np.int32)
-"""The origins of a register that is defined in every lane; see :mod:`.undefined`."""
+"""Undefined-value origins (see :mod:`.undefined`) of a register that is defined in every lane."""
 
 WHOLE: dict[str, str] = {
     "b8": "u8", "b16": "u16", "b32": "u32", "b64": "u64",
@@ -69,7 +69,7 @@ def register_dtype(type: str) -> np.dtype[Any]:
 
 
 class Block:
-    """A decoded segment."""
+    """Decoded segment: a list of operations, and the operation that ends it."""
 
     __slots__ = (
         "collective",
@@ -77,9 +77,9 @@ class Block:
         "first",
         "following",
         "full",
-        "give_up",
         "instructions",
         "masked",
+        "on_time_out",
         "order",
         "polls",
         "sites",
@@ -97,23 +97,25 @@ class Block:
         self.following: Block
         self.target: Block
         self.collective = False
-        """Whether all lanes that its instruction names must arrive before any goes on."""
+        """Whether all lanes of the member mask must arrive before any continues."""
         self.polls = False
-        """Whether its instruction may time out (mbarrier.test_wait)."""
-        self.give_up: Callable[[Wave, NDArray[np.bool_]], None]
+        """Whether the instruction may time out (mbarrier.test_wait and .try_wait)."""
+        self.on_time_out: Callable[[Wave, NDArray[np.bool_]], None]
 
 
 class Kernel:
-    """A kernel on its way from instructions to operations: its variables, slots and operands."""
+    """Kernel that is being decoded: addresses of variables, register slots, access to operands."""
 
     def __init__(self, module: Module, entry: Entry, memory: GlobalMemory, compute: int) -> None:
         self.module, self.entry, self.name = module, entry, entry.name
         self.compute = compute
         self._check_forms()
-        layout = place(module, entry, memory)
+        layout = assign_addresses(module, entry, memory)
         self.symbols, self.local_bytes = layout.symbols, layout.local
         self.is_bound = False
-        """Whether its code holds an address in ``memory``, so that no other device can run it."""
+        """Whether the decoded kernel contains an address in ``memory``, so that only its device can
+        run it.
+        """
         self.static_shared = layout.shared
         self.shared_init = layout.filled
         self.parameter_bytes = max((p.offset + p.nbytes for p in entry.parameters), default=0)
@@ -126,14 +128,14 @@ class Kernel:
         self._slots: dict[object, int] = {}
         self._count = 0
         self.origins = {name: self.new_slot() for name in sorted(self.flow.doubtful)}
-        """Slot of the origins of each register that may be undefined; see :mod:`.undefined`."""
+        """Slot of the undefined-value origins of each register that may be undefined, by name."""
         # Initial values of slots; the later entry for a slot wins.
         self._constants: list[tuple[int, Array]] = []
         self._specials: list[tuple[int, str]] = []
         self._parameters: list[tuple[int, int, np.dtype[Any], bool, np.dtype[Any]]] = []
 
     def _check_forms(self) -> None:
-        """Raises PtxError unless all instructions are in the table of forms, and look like it."""
+        """Raises PtxError unless every instruction matches a form in :data:`.forms.TABLE`."""
         spaces = {v.name: v.space for v in (*self.module.variables, *self.entry.variables)}
         spaces |= {p.name: "param" for p in self.entry.parameters}
         for item in self.entry.body:
@@ -154,7 +156,7 @@ class Kernel:
 
     # -- facts ------------------------------------------------------------------------
     def site(self, number: int) -> Instruction:
-        """Returns the instruction with site number ``number``."""
+        """Returns the memory instruction with a site number, from 1."""
         return self._sites[number - 1]
 
     def new_site(self, instruction: Instruction) -> int:
@@ -164,18 +166,18 @@ class Kernel:
 
     # -- slots ------------------------------------------------------------------------
     def error(self, message: str, instruction: Instruction) -> PtxError:
-        """A PtxError at ``instruction``."""
+        """Returns a PtxError for ``instruction``."""
         return PtxError(
             message, file=self.module.file, line=instruction.line, text=instruction.text
         )
 
     def new_slot(self) -> int:
-        """Returns the index of a new slot."""
+        """Returns the index of a new register slot."""
         self._count += 1
         return self._count - 1
 
     def slot(self, name: str) -> int:
-        """The slot of a register."""
+        """Returns the slot of register ``name`` in a wave's list of registers."""
         found = self._slots.get(name)
         if found is None:
             found = self._slots[name] = self.new_slot()
@@ -186,7 +188,7 @@ class Kernel:
         return register_dtype(self.entry.registers[name])
 
     def constant(self, value: Array) -> int:
-        """A slot that always holds ``value``."""
+        """Returns a register slot that always contains ``value``."""
         key = value.dtype, value.tobytes()
         found = self._slots.get(key)
         if found is None:
@@ -195,7 +197,7 @@ class Kernel:
         return found
 
     def special(self, name: str, instruction: Instruction) -> int:
-        """The slot of a special register."""
+        """Returns the slot of special register ``name`` in a wave's list of registers."""
         if name not in SPECIALS:
             raise self.error(f"special register {name} is outside the subset", instruction)
         found = self._slots.get(name)
@@ -205,7 +207,10 @@ class Kernel:
         return found
 
     def parameter(self, offset: int, type: str, register: np.dtype[Any]) -> int:
-        """The slot of a value in the parameter buffer, extended to a register's width."""
+        """Returns the register slot that holds the kernel argument of PTX type ``type`` at byte
+        ``offset`` of the parameter buffer, extended to dtype ``register``. The same argument gets
+        one slot.
+        """
         key = f"param {offset} {type} {register}"
         found = self._slots.get(key)
         if found is None:
@@ -227,7 +232,10 @@ class Kernel:
 
     # -- operands ---------------------------------------------------------------------
     def source(self, operand: Operand, type: str, instruction: Instruction) -> tuple[int, Any]:
-        """Returns the slot of ``operand``, and a function that converts it to ``type``, or None."""
+        """Returns the slot that holds ``operand``, and the function that converts the slot's value
+        to PTX type ``type`` (None if it has that type). Constants and addresses get slots of their
+        own.
+        """
         wanted = STORAGE[type]
         if isinstance(operand, Register):
             slot, kept = self.slot(operand.name), self.dtype(operand.name)
@@ -245,7 +253,10 @@ class Kernel:
         raise self.error(f"an operand {operand} is not taken here", instruction)
 
     def value(self, operand: Operand, type: str, instruction: Instruction) -> Value:
-        """Returns a function that gives the value of ``operand`` as ``type``."""
+        """Returns a function (wave, registers) that gives the value of ``operand``, converted to
+        PTX type ``type``: an array with an element per lane, or one element. Raises PtxError if the
+        operand cannot have the type.
+        """
         slot, convert = self.source(operand, type, instruction)
         if convert is None:
             return lambda wave, registers: registers[slot]
@@ -277,7 +288,7 @@ class Kernel:
 
 
 WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAM_WINDOW}
-"""First generic address of each state space; global addresses are generic addresses."""
+"""First generic address of each state space; global addresses are generic already."""
 
 _U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 SPECIALS: dict[str, np.dtype[Any]] = {
@@ -297,14 +308,18 @@ SPECIALS: dict[str, np.dtype[Any]] = {
     "%dynamic_smem_size": _U32,
     "%total_smem_size": _U32,
 }
-"""Special registers of the subset, with dtypes; not clocks and SM ids, which depend on the run."""
+"""Dtypes of the special registers in the subset: without clocks and SM ids, which vary between
+runs.
+"""
 
 
 # -- values -----------------------------------------------------------------------------
 
 
 def extend(value: Array, signed: bool, register: np.dtype[Any]) -> Array:
-    """``value`` in a register at least as wide, sign-extended if ``signed``, else with zeros."""
+    """Returns ``value`` widened to the dtype ``register``, sign-extended if ``signed``, else with
+    zeros.
+    """
     if value.dtype == register:
         return value
     if value.dtype.itemsize == register.itemsize:
@@ -319,13 +334,16 @@ def extend(value: Array, signed: bool, register: np.dtype[Any]) -> Array:
 
 
 def narrow(value: Array, dtype: np.dtype[Any]) -> Array:
-    """The low bytes of ``value`` (of a wider register) as ``dtype``."""
+    """Returns the low bytes of ``value``, a wider register's, as ``dtype``."""
     unsigned = value.view(f"u{value.dtype.itemsize}")
     return unsigned.astype(f"u{dtype.itemsize}").view(dtype)
 
 
 def converter(kept: np.dtype[Any], wanted: np.dtype[Any], register: str, type: str) -> Any:
-    """A function from a register's array to what an operation takes; None if it is the same."""
+    """Returns a function that converts values of a register from dtype ``kept`` to ``wanted``: the
+    same bits, or only the low ones. None if the dtypes are equal; PtxError if ``wanted`` is wider,
+    or one of the two is a predicate. ``register`` and ``type`` name the PTX types in the message.
+    """
     if kept == wanted:
         return None
     if kept == np.bool_ or wanted == np.bool_:
@@ -338,7 +356,7 @@ def converter(kept: np.dtype[Any], wanted: np.dtype[Any], register: str, type: s
 
 
 def active(wave: Wave, guard: Array | None) -> NDArray[np.int64] | None:
-    """The lanes that run and whose guard holds; None: all of the wave."""
+    """Returns the running lanes whose guard is true (None: no guard); None if all lanes are."""
     if guard is None:
         return wave.active
     if guard.size == 1:
@@ -353,7 +371,7 @@ def active(wave: Wave, guard: Array | None) -> NDArray[np.int64] | None:
 def put(
     wave: Wave, registers: list[Any], slot: int, values: Array, lanes: NDArray[np.int64] | None
 ) -> None:
-    """Writes a register of ``lanes`` only (None: of all)."""
+    """Writes ``values`` to slot ``slot`` in ``lanes`` only (None: in all)."""
     if lanes is None:
         registers[slot] = values
         return
@@ -370,7 +388,7 @@ def put(
 
 
 def merge(wave: Wave, old: Array | None, new: Array, guard: Array | None) -> Array:
-    """``new`` where lanes run (and ``guard`` holds), else ``old``."""
+    """Returns ``new`` in the running lanes whose guard is true, else ``old``."""
     mask = wave.mask
     if guard is not None:
         mask = guard if mask is None else mask & guard
@@ -379,8 +397,8 @@ def merge(wave: Wave, old: Array | None, new: Array, guard: Array | None) -> Arr
     return np.where(mask, new, old)
 
 
-def listed(operand: Operand) -> Sequence[Operand]:
-    """The items of a vector or pair; anything else alone."""
+def operand_items(operand: Operand) -> Sequence[Operand]:
+    """Returns the items of a vector or pair operand; any other operand as a tuple of one."""
     if isinstance(operand, Vector):
         return operand.items
     if isinstance(operand, Pair):

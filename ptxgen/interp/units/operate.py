@@ -17,8 +17,8 @@ from ptxgen.interp.units.kernel import (
     Value,
     active,
     extend,
-    listed,
     merge,
+    operand_items,
     put,
 )
 from ptxgen.interp.units.sync import Wave
@@ -26,11 +26,13 @@ from ptxgen.interp.values.scalar import STORAGE, Scalar
 
 Array = NDArray[Any]
 Variants = tuple[Operation, Operation]
-"""Full and masked operation of an instruction; see :mod:`ptxgen.interp.units.kernel`."""
+"""The two functions (wave, registers) that execute a decoded instruction: one for all lanes of the
+wave, one for the lanes in ``wave.mask``.
+"""
 
 
 def guard_of(kernel: Kernel, instruction: Instruction) -> Value | None:
-    """Returns a function of the guard's value, negated for ``@!p``; None without a guard."""
+    """Returns a function that computes the guard, negated for ``@!p``; None without a guard."""
     if instruction.guard is None:
         return None
     slot = kernel.slot(instruction.guard.name)
@@ -41,7 +43,7 @@ def guard_of(kernel: Kernel, instruction: Instruction) -> Value | None:
 
 def compute(kernel: Kernel, instruction: Instruction, scalar: Scalar) -> Variants:
     """Decodes a scalar instruction: a pure function of registers."""
-    destinations = listed(instruction.operands[0])
+    destinations = operand_items(instruction.operands[0])
     operands = instruction.operands[1:]
     if len(destinations) != len(scalar.dst) or len(operands) != len(scalar.src):
         raise kernel.error(
@@ -58,7 +60,7 @@ def compute(kernel: Kernel, instruction: Instruction, scalar: Scalar) -> Variant
     if len(destinations) == 1:
         target = destinations[0]
         if isinstance(target, Sink):
-            return nothing, nothing
+            return no_operation, no_operation
         function, slot = result(kernel, instruction, target, scalar.dst[0], function)
         assert isinstance(target, Register)
         return apply(
@@ -67,7 +69,7 @@ def compute(kernel: Kernel, instruction: Instruction, scalar: Scalar) -> Variant
     return _apply_many(kernel, instruction, destinations, scalar, slots, function)
 
 
-def nothing(wave: Wave, registers: list[Any]) -> None:
+def no_operation(wave: Wave, registers: list[Any]) -> None:
     """Does nothing; for instructions whose result goes to the sink ``_``."""
 
 
@@ -96,7 +98,9 @@ def result(
     type: str,
     function: Callable[..., Any],
 ) -> tuple[Callable[..., Any], int]:
-    """Returns ``function`` with its result cast to a destination's dtype, and the slot of that."""
+    """Returns ``function``, whose result is of type ``type``, with the result extended to the width
+    of the register ``target``; and the register's slot. Raises PtxError if the result does not fit.
+    """
     if not isinstance(target, Register):
         raise kernel.error(f"a destination {target} is not taken here", instruction)
     kept, made = kernel.dtype(target.name), STORAGE[type]
@@ -112,8 +116,10 @@ def result(
 def apply(
     d: int, slots: list[int], function: Callable[..., Any], local: bool, guard: Value | None
 ) -> Variants:
-    """Returns the operations that set slot ``d`` to ``function`` of ``slots``. ``local``: no other
-    segment reads ``d``, so that it needs no mask.
+    """Returns the operations that compute ``function`` of the registers in ``slots``, and write the
+    result to slot ``d`` in the lanes whose ``guard`` is true (None: no guard).
+
+    ``local``: no other segment reads ``d``, so that inactive lanes may be overwritten.
     """
     plain: Operation
     if len(slots) == 1:
@@ -193,12 +199,15 @@ def pure(
     src: list[str],
     function: Callable[..., Any],
 ) -> Variants:
-    """Decodes a pure function of registers that the scalar table does not have."""
+    """Decodes an instruction outside the scalar table that is a pure function of registers."""
     return compute(kernel, instruction, Scalar((dst,), tuple(src), function))
 
 
 def write(kernel: Kernel, target: Operand, type: str, instruction: Instruction) -> Any:
-    """Returns a function (wave, registers, values, lanes) that writes ``values`` of ``type``."""
+    """Returns a function (wave, registers, values, lanes) that writes ``values`` of PTX type
+    ``type`` to the register ``target``, extended to its width, or discards them if ``target`` is
+    ``_``. Raises PtxError if they do not fit.
+    """
     if isinstance(target, Sink):
         return lambda wave, registers, values, lanes: None
     identity = result(kernel, instruction, target, type, lambda x: x)
@@ -266,7 +275,7 @@ def cvta(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def mapa(kernel: Kernel, instruction: Instruction) -> Variants:
-    """Decodes mapa: a shared address in another CTA of the cluster."""
+    """Decodes mapa, which maps a shared address to another CTA of the cluster."""
     kind = instruction.modifiers[-1]
     window = 0 if "shared::cluster" in instruction.modifiers else WINDOWS["shared"]
 
@@ -279,14 +288,19 @@ def mapa(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def _rank(address: Array, window: int) -> Array:
-    """Returns the rank, from 1, of the CTA whose shared memory has ``address``; 0: the own CTA."""
+    """Returns the number of whole CLUSTER_STRIDEs by which each shared address is above
+    SHARED_BASE: 1 + rank of the CTA for a shared::cluster address, 0 for an address of the
+    executing CTA.
+
+    ``window``: first address of shared memory if addresses are generic, else 0.
+    """
     inside = address.astype(np.int64) - window - SHARED_BASE
     rank: Array = inside // CLUSTER_STRIDE
     return rank
 
 
 def getctarank(kernel: Kernel, instruction: Instruction) -> Variants:
-    """Decodes getctarank: the rank of the CTA whose shared memory has an address."""
+    """Decodes getctarank: the rank of the CTA whose shared memory contains an address."""
     kind = instruction.modifiers[-1]
     if instruction.modifiers[:-1] not in ((), ("shared::cluster",)) or kind not in ("u32", "u64"):
         raise kernel.error("this form is outside the subset", instruction)
@@ -307,7 +321,7 @@ def getctarank(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def isspacep(kernel: Kernel, instruction: Instruction) -> Variants:
-    """Decodes isspacep: whether a generic address lies in a state space."""
+    """Decodes isspacep, which tests whether a generic address is in a state space."""
     space = instruction.modifiers[0] if len(instruction.modifiers) == 1 else ""
     low, high = {
         "global": (GLOBAL_BASE, 1 << 64),

@@ -19,30 +19,30 @@ from ptxgen.interp.text.ptx import WARP, Instruction
 Array = NDArray[Any]
 Lanes = NDArray[np.int64]
 _MOST = 1 << 20
-"""One above the most arrivals, and the most bytes, that an mbarrier counts."""
+"""Exclusive upper limit of an mbarrier's pending arrivals, and of its pending bytes."""
 
 Unit = TypeVar("Unit")
 
 
-class Place(Protocol):
-    """Segment at which lanes go on."""
+class ResumePoint(Protocol):
+    """Segment at which lanes continue after a wait."""
 
     order: int
-    """Position in the kernel's weak topological order."""
+    """Position of the segment in the kernel's weak topological order."""
 
 
 class Wave(memory_access.Wave, Protocol):
-    """State of the CTAs that run together, as the execution units use it."""
+    """Attributes of a wave (CTAs that run together) that execution units use."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     ctas: range
     params: bytes
     thread: Lanes
-    """Thread number of each lane in its CTA."""
+    """Thread index of each lane in its CTA."""
     all_alive: bool
     mask: NDArray[np.bool_] | None
-    """The lanes that run; None: all of the wave."""
+    """Mask of the running lanes; None: all lanes of the wave."""
     registers: list[Any]
     shared_limit: int
     random: np.random.Generator | None
@@ -59,7 +59,7 @@ class Wave(memory_access.Wave, Protocol):
 
     @property
     def active(self) -> Lanes | None:
-        """Indices of the lanes that run; None for all."""
+        """Indices of the running lanes; None: all lanes of the wave."""
 
     def unit(self, kind: Callable[[Wave], Unit]) -> Unit:
         """Returns the wave's only instance of the unit class ``kind``."""
@@ -67,14 +67,14 @@ class Wave(memory_access.Wave, Protocol):
     def thread_text(self, lane: int) -> str:
         """Returns a lane's thread, warp and lane number as text for a message."""
 
-    def send(self, block: Place, mask: NDArray[np.bool_] | None) -> None:
+    def send(self, block: ResumePoint, mask: NDArray[np.bool_] | None) -> None:
         """Makes the lanes of ``mask`` ready to run ``block``."""
 
-    def park(self, block: Place, mask: NDArray[np.bool_]) -> None:
+    def park(self, block: ResumePoint, mask: NDArray[np.bool_]) -> None:
         """Parks lanes at ``block`` until :meth:`wake` makes them ready again."""
 
     def wake(self, order: int | None = None) -> None:
-        """Makes parked lanes ready: those at segment ``order``, or (None) all."""
+        """Makes parked lanes ready: those at the segment at position ``order``; None: all."""
 
     def leave(self, mask: NDArray[np.bool_] | None) -> None:
         """Ends the lanes of ``mask``; None: all of the wave."""
@@ -85,15 +85,17 @@ class Wave(memory_access.Wave, Protocol):
 
 @dataclass(slots=True, eq=False)
 class Arrival:
-    """Lanes that have arrived at barrier ``number`` and wait to go on at ``block``."""
+    """Arrival of the lanes in ``mask`` at barrier ``number`` of their CTAs, kept until that barrier
+    opens.
+    """
 
     instruction: Instruction
     number: int
     mask: NDArray[np.bool_]
     expected: int | None
     """Threads that the barrier waits for; None: all that have not exited."""
-    block: Place | None
-    """Segment at which they go on; None for an arrival that does not wait (bar.arrive)."""
+    block: ResumePoint | None
+    """Segment at which the lanes continue; None for an arrival without a wait (bar.arrive)."""
 
 
 class Arrivals:
@@ -106,7 +108,7 @@ class Arrivals:
     def arrive(
         self,
         instruction: Instruction,
-        block: Place,
+        block: ResumePoint,
         mask: NDArray[np.bool_] | None,
         number: int,
         expected: int | None,
@@ -114,7 +116,11 @@ class Arrivals:
         waits: bool = True,
         aligned: bool = True,
     ) -> None:
-        """Lets the lanes of ``mask`` arrive; they go on at ``block``, if ``waits`` later."""
+        """Records the arrival of the lanes in ``mask`` at barrier ``number``.
+
+        They continue at ``block``: immediately, or if ``waits``, when the barrier opens.
+        ``expected``: threads that it waits for; None: all that have not exited.
+        """
         wave = self.wave
         if not 0 <= number < 16:
             lane = 0 if mask is None else _first(mask)
@@ -128,7 +134,7 @@ class Arrivals:
             return
         mask = wave.alive.copy() if mask is None else mask
         if aligned:
-            self.whole_warps(instruction, mask)
+            self.check_whole_warps(instruction, mask)
         if expected is not None and (expected % WARP or not 0 < expected <= wave.threads):
             raise wave.fault(
                 BarrierFault,
@@ -152,15 +158,15 @@ class Arrivals:
         self.waiting.append(Arrival(instruction, number, mask, expected, block if waits else None))
         if not waits:
             wave.send(block, mask)
-        self.review()
+        self.open_complete()
 
     def _ctas(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Returns the number of lanes in ``mask`` for each CTA."""
+        """Counts the lanes in ``mask`` of each CTA."""
         counts: NDArray[np.int64] = mask.reshape(-1, self.wave.threads).sum(axis=1)
         return counts
 
-    def whole_warps(self, instruction: Instruction, mask: NDArray[np.bool_]) -> None:
-        """Raises BarrierFault where only a part of a warp has arrived."""
+    def check_whole_warps(self, instruction: Instruction, mask: NDArray[np.bool_]) -> None:
+        """Raises BarrierFault if ``mask`` has only some of a warp's living lanes."""
         wave = self.wave
         rows = mask.reshape(-1, WARP)
         missing = wave.alive.reshape(-1, WARP) & ~rows
@@ -174,7 +180,7 @@ class Arrivals:
                 lane,
             )
 
-    def review(self) -> None:
+    def open_complete(self) -> None:
         """Opens each barrier at which all expected threads have arrived."""
         wave = self.wave
         alive = self._ctas(wave.alive)
@@ -236,37 +242,38 @@ def _threads(expected: int | None) -> str:
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """Copies by cp.async of some lanes that have not landed."""
+    """Issued cp.async copies, one per lane of ``lanes``, that no lane has waited for."""
 
     access: Access
     at: Lanes
     lanes: Lanes
     group: NDArray[np.int64]
-    """Number of the cp.async group of each lane's copy, counted from the lane's first group."""
+    """Index of the cp.async group of each lane's copy, counted from the lane's first group."""
     values: Array
     token: Any
 
 
 class Copies:
-    """The asynchronous copies of a wave.
+    """Asynchronous copies of a wave.
 
-    A copy into shared memory reads its source when it is issued and lands when the lane that
-    issued it waits for its group (or at once, if the settings say ``early``). Other lanes may read
-    it only behind a barrier, which the access history checks.
+    A cp.async copy reads its source when it is issued, and writes when the issuing lane waits for
+    its group, or immediately, if the settings say ``early``. Other lanes may read the bytes only
+    after a barrier; the race check verifies that. Other transfers, such as bulk copies, may
+    complete at any time; they are listed in ``bulk``.
     """
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.pending: list[Copy] = []
         self.bulk: list[Transfer] = []
-        """Transfers that land when no lane can run, at the latest."""
+        """Transfers in flight; they complete at the latest when no lane can run."""
         self.committed = np.zeros(len(wave.lanes), np.int64)
-        self.stores: list[Outward] = []
-        """Bulk copies out of shared memory whose reads no lane has waited for."""
+        self.stores: list[OutboundCopy] = []
+        """Bulk copies out of shared memory for whose reads no lane has waited."""
         self.bulk_groups = np.zeros(len(wave.lanes), np.int64)
 
     def issue(self, access: Access, at: Lanes, lanes: Lanes, values: Array) -> None:
-        """Starts copies of ``values`` (rows of ``access``) to the flat offsets ``at``."""
+        """Starts copies of ``values`` (rows of ``access``) to the shared offsets ``at``."""
         wave = self.wave
         try:
             token = wave.history.issue(at, lanes, access.width, access.site)
@@ -285,9 +292,8 @@ class Copies:
             self.committed[lanes] += 1
 
     def wait(self, mask: NDArray[np.bool_] | None, newest: int) -> None:
-        """Waits until at most the ``newest`` youngest groups of each lane are under way.
-
-        ``newest = -1`` waits for everything, committed or not.
+        """Executes cp.async.wait_group: each lane in ``mask`` (None: all) completes all its groups
+        but the ``newest`` youngest. -1, wait_all: also copies that are in no group yet.
         """
         rest: list[Copy] = []
         for copy in self.pending:
@@ -303,11 +309,13 @@ class Copies:
                 rest.append(staying)
         self.pending = rest
         for transfer in list(self.bulk):
-            if isinstance(transfer, Arriving):
+            if isinstance(transfer, CopyArrival):
                 transfer.wait(mask, newest)
 
     def _divide(self, copy: Copy, part: NDArray[np.bool_]) -> tuple[Copy | None, Copy | None]:
-        """Splits a copy in two: the elements in the mask ``part``, and the others."""
+        """Splits a copy in two: the elements where ``part`` is True, and the others; None for a
+        half without elements.
+        """
         if part.all():
             return copy, None
         if not part.any():
@@ -330,30 +338,30 @@ class Copies:
         self.wave.shared_rows(access.dtype, access.vector)[copy.at // access.width] = copy.values
 
     def arrive(self, access: Access, at: Lanes, lanes: Lanes) -> None:
-        """Starts cp.async.mbarrier.arrive on the mbarrier at each lane's flat offset ``at``.
+        """Starts cp.async.mbarrier.arrive on the mbarrier at each lane's shared offset ``at``.
 
-        A lane arrives when all its copies so far have landed.
+        A lane arrives when all its earlier copies have completed.
         """
         wave = self.wave
         chosen = np.zeros(len(wave.lanes), np.bool_)
         chosen[lanes] = True
-        mine, rest = [], []
+        own_copies, rest = [], []
         for copy in self.pending:
             one, other = self._divide(copy, chosen[copy.lanes])
             if one is not None:
-                wave.history.hand_over(one.token)
-                mine.append(one)
+                wave.history.complete_on_object(one.token)
+                own_copies.append(one)
             if other is not None:
                 rest.append(other)
         self.pending = rest
-        earlier = [t for t in self.bulk if isinstance(t, Arriving) and chosen[t.lanes].any()]
-        transfer = Arriving(self, access, lanes, at, mine, earlier)
+        earlier = [t for t in self.bulk if isinstance(t, CopyArrival) and chosen[t.lanes].any()]
+        transfer = CopyArrival(self, access, lanes, at, own_copies, earlier)
         copying = np.zeros(len(wave.lanes), np.bool_)
-        for copy in mine:
+        for copy in own_copies:
             copying[copy.lanes] = True
         idle = ~copying[lanes]
-        if idle.any():  # what these lanes know goes to the mbarrier without a copy
-            now = [wave.mbarriers.get(access, *pair).now for pair in zip(
+        if idle.any():  # without a copy, these lanes release into the mbarrier
+            now = [wave.mbarriers.get(access, *pair).arrival_object for pair in zip(
                 at[idle].tolist(), lanes[idle].tolist(), strict=True)]  # fmt: skip
             wave.history.release(lanes[idle], np.array(now))
         self.bulk.append(transfer)
@@ -361,7 +369,7 @@ class Copies:
             transfer.land()
 
     def land(self) -> bool:
-        """Lets one transfer land; False if none is under way."""
+        """Completes one transfer; returns False if none is in flight."""
         if not self.bulk:
             return False
         at = 0 if self.wave.random is None else int(self.wave.random.integers(len(self.bulk)))
@@ -370,29 +378,33 @@ class Copies:
 
 
 class Transfer:
-    """Asynchronous operation that may complete at any time; listed in :attr:`Copies.bulk`."""
+    """Asynchronous operation that may complete at any time; :attr:`Copies.bulk` lists it."""
 
     lanes: Lanes
-    """Lanes that have issued it."""
+    """Lanes that have issued the operation."""
 
     def land(self) -> None:
-        """Completes the operation, and removes it from the list."""
+        """Completes the operation, and removes it from :attr:`Copies.bulk`."""
         raise NotImplementedError
 
 
-class Outward(Transfer):
-    """Copy of one lane out of shared memory, completed by groups (cp.async.bulk.wait_group)."""
+class OutboundCopy(Transfer):
+    """Bulk copy that one lane has issued out of shared memory, and waits for by its group number
+    ``group`` (cp.async.bulk.wait_group).
+    """
 
     access: Access
     group: int
 
-    def waited(self, *, read: bool) -> None:
-        """Completes the copy that its lane has waited for; ``read``: only its reads."""
+    def complete_wait(self, *, read: bool) -> None:
+        """Completes the copy after its lane's cp.async.bulk.wait_group; ``read``: the wait was
+        wait_group.read, which only requires that the source has been read.
+        """
         raise NotImplementedError
 
 
-class Arriving(Transfer):
-    """Arrivals of lanes at mbarriers that take place once the lanes' copies have landed."""
+class CopyArrival(Transfer):
+    """Arrivals at mbarriers that follow when the lanes' cp.async copies complete."""
 
     def __init__(
         self,
@@ -401,13 +413,15 @@ class Arriving(Transfer):
         lanes: Lanes,
         at: Lanes,
         waits_for: list[Copy],
-        earlier: list[Arriving],
+        earlier: list[CopyArrival],
     ) -> None:
         self.copies, self.access, self.lanes, self.at = copies, access, lanes, at
         self.waits_for, self.earlier = waits_for, earlier
 
     def land(self) -> None:
-        """Lands the copies, and lets the lanes arrive."""
+        """Writes the cp.async copies that the lanes issued before cp.async.mbarrier.arrive, then
+        arrives at the mbarriers, once per lane.
+        """
         if self not in self.copies.bulk:
             return
         self.copies.bulk.remove(self)
@@ -415,17 +429,22 @@ class Arriving(Transfer):
             transfer.land()
         wave = self.copies.wave
         bars = wave.mbarriers
-        place = np.zeros(len(wave.lanes), np.int64)
+        handles = np.zeros(len(wave.lanes), np.int64)
         for offset, lane in zip(self.at.tolist(), self.lanes.tolist(), strict=True):
-            place[lane] = bars.get(self.access, offset, lane).now
+            handles[lane] = bars.get(self.access, offset, lane).arrival_object
         for copy in self.waits_for:
             if not wave.early:
                 self.copies.store(copy)
-            wave.history.complete(copy.token, place[copy.lanes])
-        bars.arrive(self.access, self.at, self.lanes, np.ones(len(self.at), np.int64), tell=False)
+            wave.history.complete(copy.token, handles[copy.lanes])
+        bars.arrive(
+            self.access, self.at, self.lanes, np.ones(len(self.at), np.int64), release=False
+        )
 
     def wait(self, mask: NDArray[np.bool_] | None, newest: int) -> None:
-        """Lands when a lane of ``mask`` waits for one of the copies (cp.async.wait_group)."""
+        """Executes cp.async.wait_group as :meth:`Copies.wait` does: completes this operation if
+        that waits for one of its copies, and orders the copies before later accesses of the waiting
+        lanes.
+        """
         wave = self.copies.wave
         for copy in self.waits_for:
             done = copy.group < self.copies.committed[copy.lanes] - newest
@@ -439,7 +458,7 @@ class Arriving(Transfer):
                 at = dict(zip(self.lanes.tolist(), self.at.tolist(), strict=True))
                 for lane in lanes.tolist():
                     found = wave.mbarriers.get(self.access, at[lane], lane)
-                    wave.history.acquire(np.array([lane]), np.array([found.now]))
+                    wave.history.acquire(np.array([lane]), np.array([found.arrival_object]))
 
 
 # -- mbarriers ------------------------------------------------------------------------
@@ -447,27 +466,29 @@ class Arriving(Transfer):
 
 @dataclass(slots=True)
 class Mbarrier:
-    """State of an mbarrier: arrivals and bytes that the current phase still waits for."""
+    """State of an mbarrier: arrivals and bytes for which its current phase still waits."""
 
     expected: int
     pending: int
-    now: int
-    """Handle of the history object that arrivals of the current phase release into."""
-    done: int
-    """Handle of the history object that waits acquire: all arrivals of completed phases."""
+    arrival_object: int
+    """Handle of the object of the race check into which arrivals at the current phase release."""
+    wait_object: int
+    """Handle of the object of the race check that waits acquire: it has the arrivals of all
+    completed phases.
+    """
     bytes: int = 0
     phase: int = 0
 
 
 class Mbarriers:
-    """The mbarriers of a wave, by their flat offset in its shared memory."""
+    """Mbarriers of a wave, by byte offset in its shared memory."""
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.at: dict[int, Mbarrier] = {}
 
     def init(self, access: Access, at: Lanes, lanes: Lanes, counts: Array) -> None:
-        """Executes mbarrier.init: phase 0, which waits for ``counts`` arrivals."""
+        """Executes mbarrier.init: starts phase 0, which waits for ``counts`` arrivals."""
         wave = self.wave
         self._own(access, at, lanes, "mbarrier.init")
         for offset, lane, count in zip(at.tolist(), lanes.tolist(), counts.tolist(), strict=True):
@@ -497,7 +518,7 @@ class Mbarriers:
             raise wave.conflict(conflict, access.instruction, what, lanes) from None
 
     def get(self, access: Access, offset: int, lane: int) -> Mbarrier:
-        """Returns the mbarrier at a flat offset. Raises UninitializedFault if there is none."""
+        """Returns the mbarrier at a shared offset; raises UninitializedFault if there is none."""
         found = self.at.get(offset)
         if found is None:
             raise self.wave.fault(
@@ -512,7 +533,10 @@ class Mbarriers:
     def _find(
         self, access: Access, at: Lanes, lanes: Lanes
     ) -> tuple[list[Mbarrier], NDArray[np.int64]]:
-        """Returns the distinct mbarriers at ``at``, and the index of each lane's among them."""
+        """Returns the mbarriers at the shared offsets ``at``, each once, and for each lane the
+        index of its mbarrier. Raises UninitializedFault if there is none, RaceFault if its
+        initialisation is not ordered before the use by ``lanes``.
+        """
         offsets, first, which = np.unique(at, return_index=True, return_inverse=True)
         found = [
             self.get(access, offset, lane)
@@ -533,24 +557,24 @@ class Mbarriers:
         lanes: Lanes,
         counts: Array,
         *,
-        tell: bool = True,
+        release: bool = True,
         drop: bool = False,
         completes: bool = True,
     ) -> Array:
-        """Lets each lane arrive ``counts`` times; returns the mbarrier states before the arrivals.
+        """Records ``counts`` arrivals of each lane; returns the mbarriers' states before them.
 
-        A state has the phase in its lower half, the pending arrivals in its upper half. ``tell``:
-        the arrival is a release; ``drop``: later phases do not wait for these arrivals;
-        ``completes``: the arrivals may complete the phase.
+        A state has the phase in its lower half, the pending arrivals in its upper half.
+        ``release``: the arrival is a release; ``drop``: later phases do not wait for it;
+        ``completes``: it may complete the phase.
         """
         found, which = self._find(access, at, lanes)
         counts = counts.astype(np.int64)
         total = np.bincount(which, counts, len(found)).astype(np.int64).tolist()
         if any(n > b.pending for n, b in zip(total, found, strict=True)):
-            return self._arrive_singly(access, at, lanes, counts, tell, drop, completes)
-        # No phase ends before the last arrival, so all lanes arrive at once.
-        if tell:
-            now = np.array([b.now for b in found])
+            return self._arrive_singly(access, at, lanes, counts, release, drop, completes)
+        # No phase ends before the last arrival, so all lanes arrive together.
+        if release:
+            now = np.array([b.arrival_object for b in found])
             self.wave.history.release(lanes, now[which])
         phases = np.array([b.phase for b in found], np.int64)[which]
         order = np.argsort(which, kind="stable")
@@ -564,7 +588,7 @@ class Mbarriers:
             barrier.expected -= n if drop else 0
             if not barrier.pending and not completes:
                 raise self._completed(access, int(lanes[0]))
-            self.turn(barrier)
+            self.complete_phase(barrier)
         return (phases | pending << 32).view(np.uint64)
 
     def _completed(self, access: Access, lane: int) -> KernelFault:
@@ -581,19 +605,21 @@ class Mbarriers:
         at: Lanes,
         lanes: Lanes,
         counts: Array,
-        tell: bool,
+        release: bool,
         drop: bool,
         completes: bool,
     ) -> Array:
-        """Lets lanes arrive one after the other, as a phase ends between their arrivals."""
+        """Records arrivals as :meth:`arrive` does, but lane by lane. Needed when there are
+        more arrivals than the current phase waits for, so that it completes between them.
+        """
         states = np.empty(len(at), np.int64)
         for i, (offset, lane, count) in enumerate(
             zip(at.tolist(), lanes.tolist(), counts.tolist(), strict=True)
         ):
             barrier = self.get(access, offset, lane)
             states[i] = barrier.phase | barrier.pending << 32
-            if tell:
-                self.wave.history.release(np.array([lane]), np.array([barrier.now]))
+            if release:
+                self.wave.history.release(np.array([lane]), np.array([barrier.arrival_object]))
             if not 0 < count <= barrier.pending:
                 raise self.wave.fault(
                     BarrierFault,
@@ -607,17 +633,17 @@ class Mbarriers:
             barrier.expected -= count if drop else 0
             if not barrier.pending and not completes:
                 raise self._completed(access, lane)
-            self.turn(barrier)
+            self.complete_phase(barrier)
         return states.view(np.uint64)
 
-    def more(self, access: Access, at: Lanes, lanes: Lanes) -> None:
-        """Adds a pending arrival per lane to the current phase (cp.async.mbarrier.arrive)."""
+    def add_pending(self, access: Access, at: Lanes, lanes: Lanes) -> None:
+        """Adds a pending arrival per lane to the current phase (for cp.async.mbarrier.arrive)."""
         found, which = self._find(access, at, lanes)
         for barrier, n in zip(found, np.bincount(which).tolist(), strict=True):
             barrier.pending += n
 
     def expect(self, access: Access, at: Lanes, lanes: Lanes, nbytes: Array) -> None:
-        """Executes expect_tx: the phase also waits for ``nbytes`` bytes of copies."""
+        """Executes expect_tx: the current phase also waits for ``nbytes`` bytes of copies."""
         found, which = self._find(access, at, lanes)
         total = np.bincount(which, nbytes, len(found)).astype(np.int64).tolist()
         for i, (barrier, n) in enumerate(zip(found, total, strict=True)):
@@ -631,25 +657,28 @@ class Mbarriers:
                 )
 
     def complete(self, access: Access, at: Lanes, lanes: Lanes, nbytes: Array) -> None:
-        """Executes complete_tx: ``nbytes`` bytes have landed."""
+        """Executes complete_tx: the current phase waits for ``nbytes`` bytes fewer."""
         for offset, lane, n in zip(at.tolist(), lanes.tolist(), nbytes.tolist(), strict=True):
             barrier = self.get(access, offset, lane)
             barrier.bytes -= n
-            self.turn(barrier)
+            self.complete_phase(barrier)
 
-    def turn(self, barrier: Mbarrier) -> None:
-        """Completes the phase if no arrival and no byte is pending."""
+    def complete_phase(self, barrier: Mbarrier) -> None:
+        """Completes an mbarrier's phase if no arrival and no byte is pending."""
         if barrier.pending == 0 and barrier.bytes == 0:
-            self.wave.history.merge(barrier.now, barrier.done)
+            self.wave.history.merge(barrier.arrival_object, barrier.wait_object)
             barrier.phase += 1
             barrier.pending = barrier.expected
             self.wave.stalls.clear()
             self.wave.wake()
 
-    def passed(
+    def phase_completed(
         self, access: Access, at: Lanes, lanes: Lanes, wanted: Array, *, parity: bool
     ) -> NDArray[np.bool_]:
-        """Whether the phase that each lane waits for (by state or parity) has completed."""
+        """Returns the mask of ``lanes`` whose phase has completed at the mbarrier at ``at``, and
+        records that these acquire its arrivals. ``wanted``: per lane, the phase's parity if
+        ``parity``, else the state that an arrival returned.
+        """
         found, which = self._find(access, at, lanes)
         phase = np.array([b.phase for b in found], np.int64)[which]
         if parity:
@@ -657,7 +686,7 @@ class Mbarriers:
         else:
             over = phase != (wanted & 0xFFFFFFFF)
         if over.any():
-            done = np.array([b.done for b in found])
+            done = np.array([b.wait_object for b in found])
             self.wave.history.acquire(lanes[over], done[which[over]])
         return over
 
@@ -666,7 +695,7 @@ class Mbarriers:
 
 
 class ClusterBarrier:
-    """State of barrier.cluster for all clusters of a wave."""
+    """State of barrier.cluster, for all clusters of a wave."""
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
@@ -686,7 +715,9 @@ class ClusterBarrier:
     def arrive(
         self, instruction: Instruction, mask: NDArray[np.bool_] | None, *, release: bool
     ) -> None:
-        """Lets lanes arrive; ``release``: their accesses happen before those behind the wait."""
+        """Records arrivals of lanes; ``release``: their accesses happen before those after the
+        wait.
+        """
         wave, lanes = self.wave, self._lanes(mask)
         twice = self.arrived[lanes] > self.waited[lanes]
         if twice.any():
@@ -700,10 +731,12 @@ class ClusterBarrier:
         if release:
             now, _ = self._objects()
             wave.history.release(lanes, now[lanes // self.size])
-        self.review()
+        self.open_complete()
 
     def fence(self, lanes: Lanes) -> None:
-        """Releases the lanes' accesses with a later relaxed arrival (fence.acq_rel, fence.sc)."""
+        """Records that ``lanes`` have executed fence.acq_rel or fence.sc: after it, even a relaxed
+        arrival at the barrier makes their earlier accesses visible to lanes that wait.
+        """
         if not len(lanes):
             return
         history = self.wave.history
@@ -712,7 +745,9 @@ class ClusterBarrier:
         history.release(lanes, self.fences[lanes // self.size])
 
     def _objects(self) -> tuple[Lanes, Lanes]:
-        """Returns each cluster's history objects: of this phase's arrivals, and of past phases'."""
+        """Returns two arrays with a race-check object for each cluster: arrivals release into the
+        first, waits acquire the second. They are merged when the barrier opens.
+        """
         if self.objects is None:
             new = self.wave.history.new_object
             self.objects = (
@@ -722,7 +757,7 @@ class ClusterBarrier:
         return self.objects
 
     def wait(self, instruction: Instruction, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Returns the mask over the wave of lanes in ``mask`` that may go on."""
+        """Returns the mask of the lanes in ``mask`` whose phase has completed."""
         wave, lanes = self.wave, self._lanes(mask)
         idle = self.arrived[lanes] == self.waited[lanes]
         if idle.any():
@@ -741,8 +776,8 @@ class ClusterBarrier:
         result[going] = True
         return result
 
-    def review(self) -> None:
-        """Opens the barrier of clusters whose lanes, but for those that exited, have arrived."""
+    def open_complete(self) -> None:
+        """Opens the barrier of each cluster whose lanes have all arrived or exited."""
         alive = self.wave.alive.reshape(-1, self.size)
         arrived = self.arrived.reshape(-1, self.size) > self.phase[:, None]
         complete = (arrived | ~alive).all(axis=1) & (arrived & alive).any(axis=1)

@@ -1,12 +1,11 @@
 """Matrix instructions: mma, ldmatrix and stmatrix, wgmma and its shared-memory descriptors.
 
-Registers are arrays ``[warps, 32]``, and the four warps of a warpgroup follow each other. The
-arithmetic of 16-bit factors is that of :mod:`ptxgen.oracle.dot16`, which is therefore no second
-opinion on it; what an H200 answered is (``tests/conformance``). That of f64 is a chain of fma, and
-integers add up modulo 2^32.
+Registers are arrays ``[warps, 32]``; the four warps of a warpgroup are consecutive. Products of
+16-bit factors *are* :mod:`ptxgen.oracle.dot16`, so only recorded answers of an H200 test them
+(``tests/conformance``). Those of f64 are a chain of fma; integers are accumulated modulo 2^32.
 
-Source: PTX ISA 9.0, 9.7.14 (mma, ldmatrix, stmatrix) and 9.7.15 (wgmma); the layouts of
-9.7.15.5.1 in bytes.
+Source: PTX ISA 9.0, 9.7.14 (mma, ldmatrix, stmatrix) and 9.7.15 (wgmma); the layouts of 9.7.15.5.1
+in bytes.
 """
 
 from __future__ import annotations
@@ -31,33 +30,33 @@ U32 = NDArray[np.uint32]
 Registers = Sequence[Array]
 
 K = 16
-"""The reduction length of all matrix instructions of 16-bit factors."""
+"""Reduction length (k) of all matrix instructions of 16-bit factors."""
 
 
 # -- fragments ------------------------------------------------------------------------
 # Lane l of a warp is (g, t) = (l // 4, l % 4). A register of 16-bit pairs holds columns 2t and
 # 2t + 1, the lower half first, of row g; further registers are 8 rows or 8 columns on.
 def fragment_a(a: Registers) -> U16:
-    """A 16x16 per warp, four registers, to ``[16 k, warps, 16 m]``."""
+    """Converts A (16x16 per warp, four registers) to ``[16 k, warps, 16 m]``."""
     halves = np.stack(a).view(np.uint16).reshape(2, 2, -1, 8, 4, 2)  # k8, m8, warp, g, t, pair
     return halves.transpose(0, 4, 5, 2, 1, 3).reshape(K, -1, 16)
 
 
 def fragment_b(b: Registers) -> U16:
-    """B 16x8 per warp, two registers, to ``[16 k, warps, 8 n]``."""
+    """Converts B (16x8 per warp, two registers) to ``[16 k, warps, 8 n]``."""
     halves = np.stack(b).view(np.uint16).reshape(2, -1, 8, 4, 2)  # k8, warp, g, t, pair
     return halves.transpose(0, 3, 4, 1, 2).reshape(K, -1, 8)
 
 
 def tile_of(registers: Registers) -> Array:
-    """An accumulator of ``n // 2`` f32 (or s32) registers to ``[warps, 16 m, n]``."""
+    """Converts an accumulator of ``n // 2`` f32 or s32 registers to ``[warps, 16 m, n]``."""
     blocks = len(registers) // 4
     parts = np.stack(registers).reshape(blocks, 2, 2, -1, 8, 4)  # n8, m8, pair, warp, g, t
     return parts.transpose(3, 1, 4, 0, 5, 2).reshape(-1, 16, 8 * blocks)
 
 
 def registers_of(tile: Array) -> list[Array]:
-    """The inverse of :func:`tile_of`."""
+    """Converts a tile ``[warps, 16 m, n]`` to registers; inverse of :func:`tile_of`."""
     blocks = tile.shape[2] // 8
     parts = tile.reshape(-1, 2, 8, blocks, 4, 2).transpose(3, 1, 5, 0, 2, 4)
     return list(np.ascontiguousarray(parts).reshape(4 * blocks, -1, WARP))
@@ -66,9 +65,10 @@ def registers_of(tile: Array) -> list[Array]:
 # -- mma ------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Mma:
-    """One form of ``mma.sync``: register types and counts, and the function ``run``.
+    """One form of ``mma.sync``: register types and counts, and a function ``run``.
 
-    ``run`` computes D's registers from those of A, B and C and the architecture (``sm_90``).
+    ``run`` computes the registers of D from those of A, B and C, for an architecture such as
+    ``sm_90``.
     """
 
     factor: str
@@ -122,10 +122,11 @@ def _mma16(dtype: str) -> Callable[[Registers, Registers, Registers, str], list[
 def _mma8(
     of_a: type[Any], of_b: type[Any]
 ) -> Callable[[Registers, Registers, Registers, str], list[Array]]:
-    """8-bit integers of these types.
+    """Returns the :attr:`Mma.run` of m16n8k32 for 8-bit integers, of NumPy type ``of_a`` in A and
+    ``of_b`` in B.
 
-    A register of four has columns 4t to 4t + 3 of row g; further ones are 8 rows (A) or 16 columns
-    on.
+    Lane ``4 * g + t`` has four consecutive k, from 4t on, of row g of A and of column g of B in its
+    first register; further registers have rows 8 further (A) or k 16 further.
     """
 
     def run(a: Registers, b: Registers, c: Registers, arch: str) -> list[Array]:
@@ -137,22 +138,22 @@ def _mma8(
 
 
 def _bytes_a(a: Registers, of_a: type[Any]) -> Array:
-    """A of 8-bit integers, four registers, to ``[warps, 16 m, 32 k]``."""
+    """Converts A of 8-bit integers (four registers) to ``[warps, 16 m, 32 k]``."""
     left: Array = np.stack(a).view(of_a).reshape(2, 2, -1, 8, 4, 4)  # k16, m8, warp, g, t, k
     return left.transpose(2, 1, 3, 0, 4, 5).reshape(-1, 16, 32)
 
 
 def _sum8(a: Array, b: Array, start: Array) -> Array:
-    """``start + a . b`` of 8-bit integers, modulo 2^32."""
+    """Returns ``start + a @ b`` of 8-bit integers, modulo 2^32."""
     products = a.astype(np.float64) @ b.astype(np.float64)  # exact: below 2^53
     total: Array = (start.astype(np.int64) + products.astype(np.int64)).astype(np.int32)
     return total
 
 
 def _mma64(rows: int, k: int) -> Callable[[Registers, Registers, Registers, str], Sequence[Array]]:
-    """f64 products, added one after the other by fma, k ascending.
+    """Returns :attr:`Mma.run` for f64: a chain of fma, k ascending.
 
-    Lane (g, t) holds of A row g (then g + 8) and column t (then t + 4, ...), of B row t (then
+    Lane ``4 * g + t`` has of A row g (then g + 8) and column t (then t + 4, ...), of B row t (then
     t + 4, ...) and column g, of C row g (then g + 8) and columns 2t and 2t + 1.
     """
     eights = rows // 8
@@ -174,10 +175,10 @@ def _mma64(rows: int, k: int) -> Callable[[Registers, Registers, Registers, str]
 # -- ldmatrix, stmatrix -----------------------------------------------------------------
 @dataclass(frozen=True)
 class MatrixMove:
-    """``ldmatrix`` or ``stmatrix``: ``count`` 8x8 matrices of 16-bit elements.
+    """An ``ldmatrix`` or ``stmatrix`` of ``count`` 8x8 matrices of 16-bit elements.
 
-    Lane ``8 * i + r`` gives the address of row r of matrix i, 16 bytes aligned to 16, so rows
-    are those of lanes 0 to ``8 * count - 1``. Other lanes' addresses are not used.
+    Lane ``8 * i + r`` has the address of row r of matrix i: 16 bytes, aligned to 16. Lanes from
+    ``8 * count`` on have addresses that are not used.
     """
 
     count: int
@@ -185,11 +186,11 @@ class MatrixMove:
 
     @property
     def lanes(self) -> int:
-        """Number of lanes whose addresses are used."""
+        """Number of lanes whose addresses the instruction uses."""
         return 8 * self.count
 
     def load(self, rows: Array) -> list[U32]:
-        """Rows ``[warps, 8 * count, 16 bytes]``, of any dtype, to registers."""
+        """Converts rows ``[warps, 8 * count, 16 bytes]``, of any dtype, to registers."""
         rows = np.ascontiguousarray(rows)
         if self.transposed:
             rows = _transposed(rows.view(np.uint16).reshape(-1, 8, 8))
@@ -197,7 +198,7 @@ class MatrixMove:
         return [words[:, i] for i in range(self.count)]
 
     def store(self, registers: Registers) -> U32:
-        """Registers to rows ``[warps, 8 * count, 4 words]``."""
+        """Converts registers to rows ``[warps, 8 * count, 4 words]``."""
         words = np.stack(registers, axis=1)
         if self.transposed:
             words = _transposed(words.view(np.uint16).reshape(-1, 8, 8)).view(np.uint32)
@@ -209,7 +210,7 @@ def _transposed(matrices: U16) -> U16:
 
 
 def matrix_move(instruction: Instruction) -> MatrixMove:
-    """``ldmatrix`` and ``stmatrix``, ``.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16``."""
+    """Decodes ldmatrix or stmatrix: ``.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16``."""
     form = instruction.modifiers
     transposed = form[4:5] == ("trans",)
     if (
@@ -226,7 +227,7 @@ def matrix_move(instruction: Instruction) -> MatrixMove:
 
 # -- matrices in shared memory ------------------------------------------------------------
 SWIZZLES = (0, 128, 64, 32)
-"""Swizzle widths in bytes by a matrix descriptor's code."""
+"""Swizzle width in bytes, by the code in a matrix descriptor."""
 
 
 def swizzle(address: I64, width: int, base: Array | int = 0) -> I64:
@@ -242,19 +243,19 @@ def swizzle(address: I64, width: int, base: Array | int = 0) -> I64:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """The fields of 64-bit matrix descriptors, each an array ``[groups]``, in bytes."""
+    """Fields of 64-bit matrix descriptors, each an array ``[groups]``, in bytes."""
 
     start: I64
     leading: I64
     stride: I64
     base: I64
-    """Base offset: the row of 128 bytes in which the swizzle pattern starts, 0 to 7."""
+    """Base offset: row of 128 bytes in which the swizzle pattern starts, 0 to 7."""
     width: int
     """Swizzle width in bytes, the same in all descriptors."""
 
 
 def descriptors(words: NDArray[np.uint64]) -> list[tuple[NDArray[np.int64], Descriptor]]:
-    """Decodes descriptors: a pair for each swizzle width, of indices into ``words`` and fields."""
+    """Decodes descriptors: for each swizzle width, a pair of indices into ``words`` and fields."""
     words = np.asarray(words, np.uint64)
 
     def bits(low: int, count: int) -> I64:
@@ -272,10 +273,11 @@ def descriptors(words: NDArray[np.uint64]) -> list[tuple[NDArray[np.int64], Desc
 
 @dataclass(frozen=True)
 class SharedMatrix:
-    """An operand of wgmma in shared memory: ``rows`` (of A or columns of B) by 32 bytes along K.
+    """Operand of wgmma in shared memory: ``rows`` rows of A (columns of B) by 32 bytes along K.
 
-    ``transposed``: rows are contiguous ("MN-major"), not K; only of 16-bit elements. Memory is read
-    in chunks of 16 bytes along the contiguous axis. ``element``: what a matrix's elements are.
+    ``transposed``: whether rows are contiguous ("MN-major"), not K; 16-bit elements only. Memory is
+    read in chunks of 16 bytes along the contiguous axis. ``element``: NumPy type name of the
+    elements.
     """
 
     rows: int
@@ -284,13 +286,15 @@ class SharedMatrix:
 
     @cached_property
     def _chunks(self) -> tuple[I64, I64]:
-        """Row and k (of 16 bits) of the start of each chunk, in the order of :meth:`chunks`."""
+        """Position of the first element of each 16-byte chunk in the matrix, in the order of
+        :meth:`chunks`: row, and k in units of 2 bytes.
+        """
         along_rows, along_k = (8, 1) if self.transposed else (1, 8)
         row, k = np.mgrid[0 : self.rows : along_rows, 0:K:along_k]
         return row.reshape(-1), k.reshape(-1)
 
     def chunks(self, words: NDArray[np.uint64]) -> I64:
-        """Shared addresses of the chunks of each descriptor, ``[groups, 2 * rows]``."""
+        """Returns the shared addresses of each descriptor's chunks, ``[groups, 2 * rows]``."""
         out = np.empty((len(words), 2 * self.rows), np.int64)
         for at, d in descriptors(words):
             out[at] = self._addresses(d)
@@ -312,16 +316,23 @@ class SharedMatrix:
         return swizzle(start + offset, d.width, d.base[:, None])
 
     def elements(self, words: NDArray[np.uint64]) -> I64:
-        """Shared addresses of the single elements of 16 bits, ``[groups, rows, 16]``."""
+        """Returns the shared addresses of all 16-bit elements, ``[groups, rows, 16]``."""
         addresses = self.chunks(words)[:, :, None] + np.arange(0, 16, 2)
         return self._grid(addresses).transpose(1, 2, 0)
 
     def matrix(self, chunks: Array) -> Array:
-        """The gathered chunks ``[groups, 2 * rows, 16 bytes]`` as ``[k, groups, rows]``."""
+        """Converts the bytes of the chunks, ``[groups, 2 * rows, 16 bytes]`` in the order of
+        :meth:`chunks`, to the matrix ``[k, groups, rows]`` of numbers.
+        """
         return self._grid(np.ascontiguousarray(chunks).view(self.element))
 
     def _grid(self, values: Array) -> Array:
-        """``[groups, 2 * rows, 8 or 16]`` to ``[k, groups, rows]``, 16 or 32 k."""
+        """Arranges a value for each element, in the order of memory (chunk, element in the chunk),
+        as ``[k, groups, rows]``.
+
+        ``values``: ``[groups, 2 * rows, elements of a chunk]``, 8 of 16 bits or 16 of 8 bits; k is
+        16 or 32.
+        """
         groups = len(values)
         if self.transposed:
             parts = values.reshape(groups, self.rows // 8, K, 8).transpose(2, 0, 1, 3)
@@ -333,7 +344,7 @@ class SharedMatrix:
 # -- wgmma ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Wgmma:
-    """``wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T``, T bf16 or f16."""
+    """A decoded ``wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T``, T bf16 or f16."""
 
     n: int
     a: SharedMatrix | None
@@ -344,30 +355,32 @@ class Wgmma:
     negate_b: bool = False
 
     sum: ClassVar[str] = "f32"
-    """The type of the accumulator's registers."""
+    """PTX type of the accumulator's registers."""
 
     @property
     def registers(self) -> int:
-        """Registers of the accumulator."""
+        """Number of accumulator registers per lane."""
         return self.n // 2
 
     def a_of(self, registers: Registers) -> Array:
-        """A from its four registers, ``[16 k, groups, 64]``."""
+        """Converts A of 16-bit elements, four b32 registers of ``[warps, 32]``, to a matrix
+        ``[16 k, groups, 64 m]``.
+        """
         return fragment_a(registers).reshape(K, -1, 64)
 
     def run(self, a: Array, b: Array, d: Registers, scale_d: Array, arch: str) -> list[Array]:
-        """Returns the new accumulator registers.
+        """Returns the accumulator registers after ``d = a @ b + d``.
 
-        ``a``: ``[k, groups, 64]``, ``b``: ``[k, groups, n]`` as :meth:`SharedMatrix.matrix`
-        gives them; ``d``: the accumulator's registers; ``scale_d``: whether it counts, ``[groups]``
-        (a bool; where False, the sum starts from +0.0 and ``d`` may be anything).
+        ``a``: ``[k, groups, 64]``, ``b``: ``[k, groups, n]``, from :meth:`SharedMatrix.matrix`;
+        ``d``: the registers before; ``scale_d``: bools ``[groups]``, False starts the sum from +0.0
+        instead of ``d``; ``arch``: GPU architecture, as "sm_90", which fixes how tensor cores add.
         """
         start = tile_of(d).reshape(-1, 64, self.n)
         start = np.where(np.asarray(scale_d)[:, None, None], start, start.dtype.type(0))
         return registers_of(self.total(a, b, start, arch).reshape(-1, 16, self.n))
 
     def total(self, a: Array, b: Array, start: Array, arch: str) -> Array:
-        """``start + a . b``, ``[groups, 64, n]``."""
+        """Returns ``start + a @ b``, ``[groups, 64, n]``."""
         sign = np.uint16(0x8000)
         left = factors((a ^ sign if self.negate_a else a)[:, :, :, None], self.dtype)
         right = factors((b ^ sign if self.negate_b else b)[:, :, None, :], self.dtype)
@@ -376,18 +389,20 @@ class Wgmma:
 
 @dataclass(frozen=True)
 class Wgmma8(Wgmma):
-    """``wgmma.mma_async.sync.aligned.m64nNk32.s32.T.T``, T s8 or u8."""
+    """A decoded ``wgmma.mma_async.sync.aligned.m64nNk32.s32.T.T``, T s8 or u8."""
 
     sum: ClassVar[str] = "s32"
 
     def a_of(self, registers: Registers) -> Array:
-        """A from its four registers, ``[32 k, groups, 64]``."""
+        """Converts A of 8-bit elements, four b32 registers of ``[warps, 32]``, to a matrix
+        ``[32 k, groups, 64 m]``.
+        """
         return (
             _bytes_a(registers, getattr(np, self.b.element)).transpose(2, 0, 1).reshape(32, -1, 64)
         )
 
     def total(self, a: Array, b: Array, start: Array, arch: str) -> Array:
-        """``start + a . b`` modulo 2^32, ``[groups, 64, n]``."""
+        """Returns ``start + a @ b`` modulo 2^32, ``[groups, 64, n]``."""
         return _sum8(a.transpose(1, 2, 0), b.transpose(1, 0, 2), start)
 
 
@@ -400,10 +415,10 @@ _EIGHT: dict[tuple[str, ...], str] = {("s32", "s8", "s8"): "int8", ("s32", "u8",
 
 
 def wgmma(instruction: Instruction) -> Wgmma:
-    """Returns the :class:`Wgmma` of an instruction with operands d, a, b, scale-d and immediates.
+    """Decodes a wgmma.mma_async with operands d, a, b, scale-d and immediates.
 
-    The immediates are the scales of A and B (1 or -1), then the transpositions (0 or 1) of A, if
-    it is in shared memory, and of B; of 8-bit elements there are none.
+    The immediates are the scales of A and B (1 or -1), then the transpositions (0 or 1) of A, if it
+    is in shared memory, and of B; an instruction of 8-bit elements has none.
     """
     form, operands = instruction.modifiers, instruction.operands
     shape = form[3] if len(form) == 7 else ""

@@ -25,20 +25,20 @@ I64 = NDArray[np.int64]
 
 MAGIC = b"ptxgenTM"
 NBYTES = 128
-"""Size of an encoded map, ``sizeof(CUtensorMap)``."""
+"""Bytes of an encoded map, ``sizeof(CUtensorMap)``."""
 _FIELDS = struct.Struct("<8sQBBBB4x5I4Q5H5B6h")
 _SWIZZLES = (0, 32, 64, 128)
 _MAX_RANK = 5
 _CORNER_BITS = {3: 16, 4: 8, 5: 5}
-"""Bits of a corner of the bounding box, and of an im2col offset, by the map's dimensions."""
+"""Bits of a coordinate of an im2col bounding box, and of an im2col offset, by tensor rank."""
 
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A tensor in global memory and the box of it that one instruction copies.
+    """Tensor in global memory, and the box of it that one instruction copies.
 
     All sequences start with the innermost dimension, whose elements are contiguous; no
-    interleaving. What is outside the tensor is read as zeros and not written.
+    interleaving. Elements outside the tensor are read as zeros and not written.
     """
 
     address: int
@@ -52,17 +52,19 @@ class TensorMap:
     box: tuple[int, ...]
     """Elements that the box spans along each dimension, 1 to 256."""
     element_strides: tuple[int, ...] = field(default=())
-    """Element strides 1 to 8: n copies every n-th element of the box. The first counts as 1.
-
-    Empty: all 1."""
+    """Element strides, 1 to 8: n copies every n-th element of the box; the first counts as 1.
+    Empty: all 1.
+    """
     swizzle: int = 0
     """Swizzle width in bytes in shared memory: 0, 32, 64 or 128."""
     lower: tuple[int, ...] = ()
-    """First pixel of the im2col bounding box along each image dimension. Empty: tile mode.
+    """First pixel of the im2col bounding box along each image dimension, relative to the image's
+    first pixel. Empty: tile mode.
 
-    An im2col map has dimensions channels, 1 to 3 of an image, images. Its ``box`` is (channels per
-    pixel, pixels per column), and ``element_strides`` are the steps from pixel to pixel. A column
-    runs through the bounding boxes of successive images."""
+    The dimensions of an im2col map are channels, 1 to 3 of an image, and images. Its ``box`` is
+    (channels per pixel, pixels per column), and ``element_strides`` are the steps from pixel to
+    pixel. A column runs through the bounding boxes of successive images.
+    """
     upper: tuple[int, ...] = ()
     """End of the bounding box along each image dimension, relative to the image's last pixel."""
 
@@ -141,7 +143,9 @@ class TensorMap:
 
     # -- as bytes ---------------------------------------------------------------------
     def encode(self) -> bytes:
-        """The map as the 128 bytes that kernels of the CPU device receive; a private format."""
+        """Encodes the map as the 128 bytes that kernels of the CPU device receive; a private
+        format.
+        """
         rank = len(self.dims)
 
         def padded(values: Sequence[int], count: int = _MAX_RANK) -> list[int]:
@@ -165,7 +169,7 @@ class TensorMap:
 
     @classmethod
     def decode(cls, data: bytes) -> TensorMap:
-        """The inverse of :meth:`encode`; SpecError if ``data`` is no such map."""
+        """Decodes a map from the bytes of :meth:`encode`; raises SpecError if ``data`` is none."""
         if len(data) != NBYTES or not data.startswith(MAGIC):
             raise SpecError(
                 f"got {len(data)} bytes that start with {bytes(data[:8])!r}; a tensor map of the "
@@ -194,7 +198,7 @@ class TensorMap:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Elements along each dimension that arrive in shared memory, innermost first."""
+        """Elements of a box in shared memory along each dimension, innermost first."""
         if self.im2col:
             return self.box
         return tuple(-(-n // s) for n, s in zip(self.box, self._steps, strict=True))
@@ -211,7 +215,7 @@ class TensorMap:
 
     @property
     def _spans(self) -> tuple[int, ...]:
-        """Pixels of the bounding box along each dimension of the image."""
+        """Pixels of the im2col bounding box along each image dimension."""
         sides = zip(self.dims[1:-1], self.lower, self.upper, strict=True)
         return tuple(size + high - low for size, low, high in sides)
 
@@ -220,8 +224,8 @@ class TensorMap:
     ) -> tuple[I64, NDArray[np.bool_]]:
         """Returns the global addresses of an im2col column, and the mask of those in the tensor.
 
-        The column's first pixel is at ``coordinates``, in the bounding box; each element is read
-        ``offsets`` pixels further. The layout is that of :meth:`global_addresses`.
+        The column starts at the pixel ``coordinates``, in the bounding box; each element is read
+        ``offsets`` pixels further. The order is that of :meth:`global_addresses`.
         """
         channel, *first, image = coordinates
         steps, spans = self.element_strides[1:-1], self._spans
@@ -262,9 +266,9 @@ class TensorMap:
     def global_addresses(self, coordinates: Sequence[int]) -> tuple[I64, NDArray[np.bool_]]:
         """Returns the global addresses of a box's elements, and the mask of those in the tensor.
 
-        ``coordinates`` (signed, innermost first) are those of the box's first element. Both
-        results are flat, the innermost dimension fastest, as the box lies in shared memory. The
-        addresses of elements outside the tensor mean nothing.
+        ``coordinates`` (signed, innermost first) are those of the box's first element. Both results
+        are flat, the innermost dimension fastest, like the box in shared memory. Addresses of
+        elements outside the tensor are meaningless.
         """
         if len(coordinates) != len(self.dims):
             raise SpecError(
@@ -288,9 +292,9 @@ class TensorMap:
         return address.reshape(-1), inside.reshape(-1)
 
     def shared_addresses(self, start: int) -> I64:
-        """Shared addresses of the elements of a box at ``start``, in the same order.
+        """Returns the shared addresses of a box's elements, innermost dimension fastest.
 
-        The box is dense; then chunks of 16 bytes are swizzled, by their addresses.
+        The box at ``start`` is dense, with its 16-byte chunks swizzled by their addresses.
         """
         offsets = np.arange(math.prod(self.shape), dtype=np.int64) * self.itemsize
         return swizzle(start + offsets, self.swizzle)

@@ -23,7 +23,16 @@ from ptxgen.interp.text.ptx import (
     Symbol,
 )
 from ptxgen.interp.units import bulk
-from ptxgen.interp.units.kernel import EMPTY, Kernel, Operation, Value, active, extend, listed, put
+from ptxgen.interp.units.kernel import (
+    EMPTY,
+    Kernel,
+    Operation,
+    Value,
+    active,
+    extend,
+    operand_items,
+    put,
+)
 from ptxgen.interp.units.operate import Variants, apply, guard_of, write
 from ptxgen.interp.units.sync import Wave
 from ptxgen.interp.values.scalar import STORAGE
@@ -40,7 +49,7 @@ _QUALIFIERS = frozenset(
 
 
 def _mode(kernel: Kernel, instruction: Instruction) -> tuple[str, int, str]:
-    """Returns state space, vector length and type of a load or store."""
+    """Returns the state space, vector length and element type of a load or store."""
     space, vector = "generic", 1
     type = instruction.modifiers[-1] if instruction.modifiers else ""
     for modifier in instruction.modifiers[:-1]:
@@ -59,12 +68,17 @@ def _mode(kernel: Kernel, instruction: Instruction) -> tuple[str, int, str]:
 
 
 def raw(type: str) -> np.dtype[Any]:
-    """Returns the NumPy dtype that moves a type's bits: floats as such, all others unsigned."""
+    """Returns the NumPy dtype in which loads and stores of ``type`` move bits: floats, else
+    unsigned.
+    """
     return STORAGE[type] if type in ("f32", "f64") else np.dtype(f"u{SIZES[type]}")
 
 
 def _extender(kernel: Kernel, target: Operand, type: str, instruction: Instruction) -> Any:
-    """Returns a function (wave, registers, values, lanes) that writes loaded values."""
+    """Returns a function (wave, registers, values, lanes) that writes loaded values of ``type`` to
+    the register ``target``, extended to its width (sign-extended for signed types), or discards
+    them if ``target`` is ``_``. Raises PtxError if the register is too narrow.
+    """
     if isinstance(target, Sink):
         return lambda wave, registers, values, lanes: None
     if not isinstance(target, Register):
@@ -85,7 +99,7 @@ def load(kernel: Kernel, instruction: Instruction) -> Variants:
     target, source = instruction.operands[:2]
     if space == "param":
         return _load_param(kernel, instruction, type, vector)
-    targets = listed(target)
+    targets = operand_items(target)
     if len(targets) != vector:
         raise kernel.error(f"takes {vector} destinations, got {len(targets)}", instruction)
     writers = [_extender(kernel, t, type, instruction) for t in targets]
@@ -119,7 +133,9 @@ def load(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 def _spread(wave: Wave, at: Array, lanes: Any) -> Array:
-    """Returns one address per lane, also for a uniform address."""
+    """Returns one address per lane in ``lanes`` (None: all), also where ``at`` is one address that
+    all share.
+    """
     if at.size > 1:
         return at
     return np.broadcast_to(at, len(wave.lanes) if lanes is None else len(lanes))
@@ -140,7 +156,7 @@ def _load_param(kernel: Kernel, instruction: Instruction, type: str, vector: int
             instruction,
         )
     operations: list[Variants] = []
-    for i, target in enumerate(listed(instruction.operands[0])):
+    for i, target in enumerate(operand_items(instruction.operands[0])):
         if not isinstance(target, Register):
             raise kernel.error("ld.param takes registers as destination", instruction)
         slot = kernel.parameter(
@@ -174,7 +190,7 @@ def store(kernel: Kernel, instruction: Instruction) -> Variants:
         return bulk.store_async(kernel, instruction)
     space, vector, type = _mode(kernel, instruction)
     target, source = instruction.operands[:2]
-    sources = listed(source)
+    sources = operand_items(source)
     if len(sources) != vector:
         raise kernel.error(f"takes {vector} sources, got {len(sources)}", instruction)
     dtype = raw(type)
@@ -316,11 +332,13 @@ def copy(kernel: Kernel, instruction: Instruction) -> Variants | None:
     guard = guard_of(kernel, instruction)
 
     def part(wave: Wave, at: Array, own: Any, counts: Array) -> Array:
-        """Reads rows of which only the first ``counts`` bytes are loaded; the rest is zero."""
+        """Loads the first ``counts`` bytes of each row of ``size`` bytes; the remaining bytes are
+        zero.
+        """
         rows = np.zeros((len(at), size), np.uint8)
         if counts.any():  # where nothing is read, the address may be anything
             read = counts > 0
-            memory_access.misaligned(wave, access, at[read], size, own[read])
+            memory_access.check_alignment(wave, access, at[read], size, own[read])
         for count in np.unique(counts).tolist():
             if not count:
                 continue
@@ -347,7 +365,7 @@ def copy(kernel: Kernel, instruction: Instruction) -> Variants | None:
             at = at[lanes] if at.size > 1 else at
             start = start[lanes] if start.size > 1 else start
         start = _spread(wave, start, lanes)
-        flat = memory_access.shared_at(wave, access, at, size, lanes)
+        flat = memory_access.shared_offsets(wave, access, at, size, lanes)
         if wave.observer is not None:
             wave.observer.memory(wave, access, "shared", "async", flat, lanes)
         if limit is None:
@@ -373,7 +391,10 @@ def copy(kernel: Kernel, instruction: Instruction) -> Variants | None:
 
 
 def _source_size(kernel: Kernel, instruction: Instruction, operand: Operand, size: int) -> Value:
-    """Returns a function of the bytes that each lane reads: the operand, or 0 if it is ignored."""
+    """Returns a function (wave, registers) that gives the number of bytes that each lane of a
+    cp.async reads: the value of operand src-size or, if the operand is the predicate ignore-src, 0
+    where that is true, else ``size``.
+    """
     if not (isinstance(operand, Register) and kernel.entry.registers[operand.name] == "pred"):
         return kernel.value(operand, "u32", instruction)
     ignored = kernel.value(operand, "pred", instruction)

@@ -1,16 +1,15 @@
-"""Undefined values: tracks unwritten registers and everything computed from them.
+"""Undefined values: tracks unwritten registers, and everything computed from them.
 
-To read an unwritten register is no error. PTX gives an unspecified value, and compilers rely on
-that: they compute an address above the guard that keeps it from being used. So a value computed
-from an undefined one is undefined as well, and only its *use* is a fault: when it reaches memory,
-other lanes or control flow.
+Reading an unwritten register is no error. PTX gives an unspecified value, and compilers rely on
+that: they compute an address before the guard that prevents its use. So a value computed from an
+undefined one is undefined as well, and only its *use* is a fault: when it reaches memory, other
+lanes or control flow.
 
 Each register that may be undefined (:attr:`~ptxgen.interp.text.flow.Flow.doubtful`) has a slot of
-*origins* beside its value, an array of all lanes or of one element: 0 in a lane where the value is
-defined, else the number of the unwritten register that it was computed from. Where the analysis of
-paths clears all registers, there are no such slots, and no operations on them.
-docs/explanation/interpreter.md lists the instructions that propagate such a value, and those that
-use it.
+*origins* next to its value, an array of all lanes or of one element: 0 in a lane where the value is
+defined, else the number (from 1) of the unwritten register that it was computed from. If analysis
+finds no such registers, there are no origins. docs/explanation/interpreter.md lists the
+instructions that propagate an undefined value, and those that use it.
 """
 
 from __future__ import annotations
@@ -31,29 +30,35 @@ from ptxgen.interp.units.sync import Wave
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Rule = Callable[[Wave, list[Any]], Array]
-"""Function of (wave, registers) that returns the origins of a result."""
+"""Function of (wave, registers) that returns a result's origins: per lane, 0 or the number of an
+unwritten register.
+"""
 Step = tuple[bool, tuple[int, ...], tuple[int, ...]]
-"""One instruction: whether its results are local to the segment, the results' origin slots, and
-the sources' origin slots."""
+"""Update of undefined-value origins by one instruction: whether no other segment reads the results
+(so that inactive lanes may be overwritten), slots of the results' origins, slots of the operands'.
+"""
 
 
 class Tracker:
-    """Inserts the operations on origins into a block, before each of its instructions."""
+    """Inserter of operations on undefined-value origins before each instruction of a block."""
 
     def __init__(self, kernel: Kernel, block: Block) -> None:
         self.kernel, self.block = kernel, block
         self.steps: list[Step] = []
-        """Steps of the block's last operation, if that one serves several instructions."""
+        """Steps that the block's last operation executes; empty if it executes none."""
 
-    def precede(self, instruction: Instruction) -> None:
-        """Inserts the update of the results' origins, or the check of operands that are used."""
+    def instrument(self, instruction: Instruction) -> None:
+        """Adds operations to the block, in front of ``instruction``. If that is pure, they compute
+        the origins of its results; else they raise if an operand is undefined, and mark its results
+        as defined.
+        """
         origins = self.kernel.origins
         if not origins:
             return
         opcode, guard = instruction.opcode, instruction.guard
         results = tuple(origins[n] for n in flow.writes(instruction) if n in origins)
         sources: tuple[int, ...] = ()
-        if flow.pure(instruction):
+        if flow.is_pure(instruction):
             if not results:
                 return
             if opcode in ("selp", "and", "or"):
@@ -67,7 +72,7 @@ class Tracker:
             if opcode == "wgmma":  # accumulators count only if scale-d says so
                 used -= set(flow.writes(instruction))
             elif opcode == "shfl":  # which carries its value
-                used = {name for o in instruction.operands[2:] for name in flow.named(o)}
+                used = {name for o in instruction.operands[2:] for name in flow.register_names(o)}
             check = _check(self.kernel, instruction, used)
             if check is not None:
                 self._add((check, check))
@@ -85,7 +90,7 @@ class Tracker:
         self.steps = []
 
     def _step(self, step: Step) -> None:
-        """Adds a step to the run of instructions whose origins do not depend on values."""
+        """Adds a step to the latest operation if that executes steps, else in a new operation."""
         if self.steps:
             self.steps.append(step)
             return
@@ -98,7 +103,9 @@ class Tracker:
 
 
 def _run(steps: list[Step]) -> Variants:
-    """Returns the operations that execute ``steps``, a list that may still grow."""
+    """Returns the operations that execute ``steps``, updates of undefined-value origins, in
+    sequence. ``steps`` may grow until the first execution. Costs little if all origins are DEFINED.
+    """
     slots: list[int] = []  # all slots of the steps; if all are defined, the steps change nothing
 
     def variant(whole: bool) -> Operation:
@@ -121,7 +128,10 @@ def _run(steps: list[Step]) -> Variants:
 
 
 def joined(registers: list[Any], slots: tuple[int, ...]) -> Array:
-    """Returns the joined origins of ``slots``: undefined where any of them is."""
+    """Returns the origins of a value that is computed from the registers whose origins are in
+    ``slots``: in each lane 0 if all are defined, else the largest origin. DEFINED if no register
+    has any.
+    """
     found = DEFINED
     for slot in slots:
         origins = registers[slot]
@@ -135,7 +145,11 @@ def _join(slots: tuple[int, ...]) -> Rule:
 
 
 def _rule(kernel: Kernel, instruction: Instruction) -> Rule:
-    """Returns the rule for ``selp``, ``and`` and ``or``, whose origins depend on operand values."""
+    """Returns the function that computes the origins of the result of ``selp``, ``and`` or ``or``.
+
+    These depend on values: ``selp`` ignores the operand that it does not select; a defined 0
+    decides ``and``, a defined all-ones decides ``or``, whatever the other operand is.
+    """
     sources = instruction.operands[1:]
     each = [_origins(kernel, operand) for operand in sources]
     every = _origins(kernel, *sources)
@@ -167,15 +181,20 @@ def _rule(kernel: Kernel, instruction: Instruction) -> Rule:
 
 
 def _origins(kernel: Kernel, *operands: Operand) -> tuple[int, ...]:
-    """Returns the origin slots of the registers that ``operands`` name."""
-    names = (name for operand in operands for name in flow.named(operand))
+    """Returns the slots that hold the origins of undefined values (see the module) of the registers
+    in ``operands``; registers that are always defined have none.
+    """
+    names = (name for operand in operands for name in flow.register_names(operand))
     return tuple(kernel.origins[name] for name in names if name in kernel.origins)
 
 
 def _assign(
     kernel: Kernel, instruction: Instruction, slots: tuple[int, ...], rule: Rule
 ) -> Variants:
-    """Returns the operations that write a rule's origins to ``slots`` of the results."""
+    """Returns the operations that compute undefined-value origins by ``rule``, and write them to
+    ``slots`` in the lanes where the guard is true. A lane whose guard is undefined gets the guard's
+    origins.
+    """
     guard = guard_of(kernel, instruction)
     deciding = () if instruction.guard is None else _origins(kernel, instruction.guard)
 
@@ -199,7 +218,7 @@ def _both(lanes: Bools, mask: Bools | None) -> Bools:
 
 
 def put(registers: list[Any], slot: int, new: Array, mask: Bools | None) -> None:
-    """Sets the origins in ``slot`` to ``new`` in the lanes of ``mask`` (None: all)."""
+    """Writes undefined-value origins ``new`` to ``slot`` in the lanes of ``mask`` (None: all)."""
     old = registers[slot]
     if new is old:
         return
@@ -211,15 +230,16 @@ def put(registers: list[Any], slot: int, new: Array, mask: Bools | None) -> None
 def shuffle(
     kernel: Kernel, instruction: Instruction
 ) -> Callable[[Wave, list[Any], NDArray[np.int64], Bools], None] | None:
-    """Returns a function that moves origins as a shuffle moves values; None if all are defined.
+    """Returns a function (wave, registers, read, go) that moves the origins of undefined values
+    between lanes as shfl moves values; None if the results are always defined.
 
-    The function takes the lane that each lane reads and the mask of participating lanes, both
+    ``read``: the lane that each lane reads; ``go``: the mask of participating lanes; both
     ``[warps, 32]``.
     """
     results = [name for name in flow.writes(instruction) if name in kernel.origins]
     if not results:
         return None
-    value = next(flow.named(instruction.operands[0]))
+    value = next(flow.register_names(instruction.operands[0]))
     source = _origins(kernel, instruction.operands[1])
 
     def carry(wave: Wave, registers: list[Any], read: NDArray[np.int64], go: Bools) -> None:
@@ -237,7 +257,9 @@ def shuffle(
 
 
 def _check(kernel: Kernel, instruction: Instruction, names: set[str]) -> Operation | None:
-    """Returns an operation that raises where one of ``names`` is used and undefined, or None."""
+    """Returns an operation that raises UninitializedFault if a running lane whose guard is true has
+    an undefined value in one of the registers ``names``. None if all of these are always defined.
+    """
     used = [(name, kernel.origins[name]) for name in sorted(names & kernel.origins.keys())]
     if not used:
         return None
@@ -263,7 +285,9 @@ def _check(kernel: Kernel, instruction: Instruction, names: set[str]) -> Operati
 def fault(
     kernel: Kernel, wave: Wave, instruction: Instruction, name: str, origin: int, lane: int
 ) -> KernelFault:
-    """Returns the fault for a use of ``name``, which is undefined because of ``origin``."""
+    """Returns the fault for a use of register ``name``, undefined because of unwritten register
+    number ``origin``.
+    """
     source = kernel.flow.unwritten[origin - 1]
     said = "" if source == name else f", made of register {source}"
     return wave.fault(

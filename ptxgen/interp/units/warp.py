@@ -1,8 +1,7 @@
 """Instructions in which the lanes of a warp exchange values.
 
-Arrays are ``[warps, 32]``; a mask operand has its value in every lane that gives it. Which lanes
-take part is the caller's to check: those of a lane's member mask must be there (``active``), or
-the kernel is at fault. What lanes that are not active receive has no meaning.
+Arrays are ``[warps, 32]``; a mask operand has its value in every lane. The caller checks that the
+lanes of each member mask are ``active``. Results in inactive lanes are meaningless.
 
 Source: PTX ISA 9.0, 9.7.9 (shfl.sync) and 9.7.13 (vote, match, redux, elect, activemask).
 """
@@ -38,18 +37,18 @@ def refuse(instruction: Instruction, accepted: str) -> PtxError:
 
 
 def ballot(flags: Bool) -> U32:
-    """Returns a word per warp whose bit l is lane l's flag, ``[warps, 1]``."""
+    """Packs flags ``[warps, 32]`` to words ``[warps, 1]``, lane l to bit l."""
     return np.packbits(flags, axis=1, bitorder="little").view(np.uint32)
 
 
 def members(mask: U32) -> Bool:
-    """Whether lane l is in ``mask`` (``[...]``): ``[..., 32]``."""
+    """Unpacks words ``[...]`` to flags ``[..., 32]``, bit l to lane l."""
     inside: Bool = (mask[..., None] & _BIT) != 0
     return inside
 
 
 def activemask(active: Bool) -> U32:
-    """Returns ``activemask.b32``: the word of active lanes, in every lane."""
+    """Returns ``activemask.b32``: the word of the active lanes, in every lane."""
     return np.broadcast_to(ballot(active), active.shape)
 
 
@@ -58,10 +57,11 @@ SHUFFLES = ("up", "down", "bfly", "idx")
 
 
 def shuffle_source(mode: str, b: Array, c: Array) -> tuple[I64, Bool]:
-    """Returns the lane that each lane reads, and the predicate: whether that lane is in range.
+    """Returns the lane that each lane reads in a shuffle, and the predicate: whether it is in
+    range.
 
-    ``b``: distance, mask or lane; ``c``: clamp in bits 0 to 4, segment mask in bits 8 to 12.
-    A lane whose source is out of its segment reads itself.
+    ``b``: distance, mask or lane; ``c``: clamp in bits 0 to 4, segment mask in bits 8 to 12. A lane
+    whose source is out of range reads itself.
     """
     step = b.astype(np.int64) & 31
     clamp, segment = c.astype(np.int64) & 31, (c.astype(np.int64) >> 8) & 31
@@ -94,10 +94,10 @@ Shuffle = Callable[[Array, Array, Array], tuple[Array, Bool, I64]]
 
 
 def shfl(instruction: Instruction) -> Shuffle:
-    """``shfl.sync.mode.b32`` as a function of value, b and c.
+    """Returns ``shfl.sync.mode.b32`` as a function of value, b and c.
 
-    It gives the result, the predicate, and the lane that each lane reads: one that is not active
-    has nothing to give. The last two are ``[warps, 32]`` or ``[32]``.
+    The function returns the result, the predicate, and the lane that each lane reads, which may be
+    inactive. The last two are ``[warps, 32]`` or ``[32]``.
     """
     form = instruction.modifiers
     if len(form) != 3 or form[0::2] != ("sync", "b32") or form[1] not in SHUFFLES:
@@ -117,9 +117,8 @@ def shfl(instruction: Instruction) -> Shuffle:
 
 # -- vote, match, redux, elect ----------------------------------------------------------
 def vote(instruction: Instruction) -> Callable[[Bool, Bool, U32], Array]:
-    """``vote.sync.{all,any,uni}.pred`` and ``vote.sync.ballot.b32``.
-
-    A function of the lanes' predicates, the active lanes and the member masks.
+    """Returns ``vote.sync.{all,any,uni}.pred`` or ``vote.sync.ballot.b32`` as a function of the
+    lanes' predicates, the active lanes and the member masks.
     """
     form = instruction.modifiers
     mode = form[1] if len(form) == 3 else ""
@@ -142,10 +141,11 @@ def vote(instruction: Instruction) -> Callable[[Bool, Bool, U32], Array]:
 
 
 def match(instruction: Instruction) -> Callable[[Array, Bool, U32], tuple[U32, Bool]]:
-    """``match.{any,all}.sync.{b32,b64}``: a function of value, active lanes and member masks.
+    """Returns ``match.{any,all}.sync.{b32,b64}`` as a function of value, active lanes and member
+    masks.
 
-    It gives the lanes that have the same value (for ``all``: the member mask where all values are
-    one, else 0), and the predicate of ``all``: whether they are.
+    The function returns the lanes with the same value (for ``all``: the member mask if all values
+    are equal, else 0), and whether all are equal.
     """
     form = instruction.modifiers
     if form not in [(k, "sync", t) for k in ("any", "all") for t in ("b32", "b64")]:
@@ -172,9 +172,9 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, tuple[str, ...]]] = {
 
 
 def redux(instruction: Instruction) -> Callable[[Array, Bool, U32], Array]:
-    """``redux.sync.op.type``: a function of value, active lanes and member masks.
+    """Returns ``redux.sync.op.type`` as a function of value, active lanes and member masks.
 
-    The value's dtype is the type's; sums wrap around.
+    The value's dtype is that of ``type``; sums wrap around.
     """
     form = instruction.modifiers
     if form not in [("sync", k, t) for k, (_, types) in _REDUCTIONS.items() for t in types]:
@@ -200,9 +200,9 @@ def redux(instruction: Instruction) -> Callable[[Array, Bool, U32], Array]:
 
 
 def elect(active: Bool, mask: U32) -> tuple[U32, Bool]:
-    """``elect.sync``: the leader's lane, and whether a lane is it.
+    """Executes ``elect.sync``: returns the leader's lane, and whether each lane is the leader.
 
-    The leader is the lowest member; hardware promises only that it is always the same one.
+    The leader is the lowest member; hardware only guarantees that it is always the same one.
     """
     inside = mask & ballot(active)
     lowest = inside & (~inside + np.uint32(1))

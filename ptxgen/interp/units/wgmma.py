@@ -1,9 +1,9 @@
-"""wgmma: matrix products of warpgroups that run on while their warps do other things.
+"""wgmma: asynchronous matrix products of warpgroups.
 
-A product is carried out as late as it may be, when its warpgroup waits for its group (or at once,
-if the settings say ``early``). Until then nobody may touch its accumulators and the registers of
-its A, nor write to the shared memory that it reads. Registers that anything but a wgmma has
-touched need a ``wgmma.fence`` before the next one uses them.
+A product is executed as late as possible: when its warpgroup waits for its group (or at its issue,
+if the settings say ``early``). Until then no instruction may access its accumulators or the
+registers of its A, nor write to the shared memory that it reads. Registers that another instruction
+has accessed need a ``wgmma.fence`` before the next wgmma uses them.
 
 Source: PTX ISA 9.0, 9.7.15 (asynchronous warpgroup level matrix instructions).
 """
@@ -24,7 +24,15 @@ from ptxgen.interp.memory.race import Conflict
 from ptxgen.interp.text import flow
 from ptxgen.interp.text.ptx import WARP, Immediate, Instruction, Vector
 from ptxgen.interp.units import collective, operate, tensor, undefined
-from ptxgen.interp.units.kernel import DEFINED, Block, Kernel, Operation, Value, active, listed
+from ptxgen.interp.units.kernel import (
+    DEFINED,
+    Block,
+    Kernel,
+    Operation,
+    Value,
+    active,
+    operand_items,
+)
 from ptxgen.interp.units.sync import Wave
 
 Array = NDArray[Any]
@@ -34,8 +42,8 @@ _U32 = np.dtype(np.uint32)
 _SUMS = {"f32": np.float32, "s32": np.int32}
 
 
-class Matrices:
-    """State of a wave's wgmma: products under way, and registers that need a fence."""
+class WgmmaState:
+    """State of a wave's wgmma instructions: products in flight, and registers that need a fence."""
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
@@ -44,23 +52,26 @@ class Matrices:
         starts = np.arange(0, warps // 4 * 4, 4)
         first = (np.arange(count)[:, None] * warps + starts).reshape(-1)
         self.warps: Lanes = first[:, None] + np.arange(4)
-        """The warps of each warpgroup."""
+        """Warps of each warpgroup, ``[groups, 4]``."""
         self.lanes: Lanes = (self.warps[:, :, None] * WARP + np.arange(WARP)).reshape(-1, GROUP)
         self.pending: list[Product] = []
         self.committed = np.zeros(len(first), np.int64)
         self.fenced = np.zeros(len(first), np.bool_)
         """Whether each warpgroup has executed ``wgmma.fence``."""
         self.touched: dict[int, Bools] = {}
-        """By register: lanes that have accessed it since their last fence."""
+        """Lanes that have accessed a register since their last fence, by register slot."""
 
     def mask_of(self, groups: Lanes) -> Bools:
-        """Returns the mask over the wave of the lanes in warpgroups ``groups``."""
+        """Returns the mask of the wave's lanes that are in the warpgroups ``groups``."""
         mask = np.zeros(len(self.wave.lanes), np.bool_)
         mask[self.lanes[groups]] = True
         return mask
 
     def touch(self, names: list[tuple[str, int]], mask: Bools, instruction: Instruction) -> None:
-        """Records that an instruction other than wgmma accesses registers; raises if in use."""
+        """Records that the lanes in ``mask`` access registers by ``instruction``, which is no
+        wgmma; ``names``: (name, slot) of each. Raises RaceFault if a wgmma in flight uses one of
+        them.
+        """
         for product in self.pending:
             both = product.mask & mask
             if both.any():
@@ -84,7 +95,7 @@ class Matrices:
         )
 
     def fence(self, groups: Lanes) -> None:
-        """Executes wgmma.fence: later wgmma may use registers that were accessed before."""
+        """Executes wgmma.fence: later wgmma may use registers that were accessed before it."""
         self.fenced[groups] = True
         if self.touched:
             mask = self.mask_of(groups)
@@ -92,7 +103,7 @@ class Matrices:
             self.touched = {slot: there for slot, there in left.items() if there.any()}
 
     def issue(self, product: Product, names: dict[int, str]) -> None:
-        """Starts a product; checks that its registers may be used."""
+        """Starts a product; raises RaceFault if its registers need a fence."""
         instruction, mask = product.instruction, product.mask
         unready = product.groups[~self.fenced[product.groups]]
         if len(unready):
@@ -128,7 +139,9 @@ class Matrices:
         self.committed[groups] += 1
 
     def wait(self, groups: Lanes, newest: int) -> None:
-        """Executes wgmma.wait_group: completes all but the ``newest`` youngest groups."""
+        """Executes wgmma.wait_group for ``groups``: completes the products of all their commit
+        groups but the ``newest`` youngest, which writes the accumulators.
+        """
         chosen = np.zeros(len(self.committed), np.bool_)
         chosen[groups] = True
         rest: list[Product] = []
@@ -149,18 +162,22 @@ class Matrices:
 
 @dataclass(slots=True, eq=False)
 class Product:
-    """A wgmma.mma_async of some warpgroups that has been issued and not waited for."""
+    """A wgmma.mma_async of the warpgroups ``groups`` that is in flight: issued, not waited for."""
 
     wave: Wave
     form: Form
     groups: Lanes
     number: NDArray[np.int64]
-    """Number of its commit group in each warpgroup, counted from the first."""
+    """Commit group of the product in each of ``groups``, as the number of groups that the warpgroup
+    had committed before.
+    """
     mask: Bools
     a: Lanes | list[Array]
-    """Flat offsets of A's 16-byte pieces, a row per warpgroup; or A's registers (warps, 32)."""
+    """Operand A: byte offsets of its 16-byte pieces in the wave's shared memory, a row per
+    warpgroup; or the values of its four registers, ``[warps, 32]`` each.
+    """
     b: Lanes
-    keep: Bools
+    scale_d: Bools
     reading: Reading
 
     @property
@@ -178,8 +195,8 @@ class Product:
         return self.form.sums
 
     def split(self, part: Bools) -> tuple[Product, Product]:
-        """Splits the product in two: the warpgroups in the mask ``part``, and the others."""
-        matrices, history = self.wave.unit(Matrices), self.wave.history
+        """Splits the product in two: of the warpgroups in the mask ``part``, and of the others."""
+        matrices, history = self.wave.unit(WgmmaState), self.wave.history
         pieces = len(self.reading.at) // len(self.groups)
         readings = history.split_reading(self.reading, np.repeat(part, pieces))
         both = []
@@ -196,14 +213,14 @@ class Product:
                     matrices.mask_of(groups),
                     a,
                     self.b[chosen],
-                    self.keep[chosen],
+                    self.scale_d[chosen],
                     reading,
                 )
             )
         return both[0], both[1]
 
     def execute(self) -> None:
-        """Reads the operands, and writes the accumulators."""
+        """Computes the product, and writes the accumulators."""
         wave, form = self.wave, self.form
         wgmma = form.wgmma
         memory = wave.shared_rows(_U32, 4)
@@ -213,7 +230,7 @@ class Product:
             assert wgmma.a is not None
             a = wgmma.a.matrix(memory[self.a // PIECE])
         b = wgmma.b.matrix(memory[self.b // PIECE])
-        matrices = wave.unit(Matrices)
+        matrices = wave.unit(WgmmaState)
         warps = matrices.warps[self.groups].reshape(-1)
         registers = wave.registers
         d = []
@@ -222,7 +239,7 @@ class Product:
                 d.append(np.zeros((len(warps), WARP), _SUMS[wgmma.sum]))
             else:
                 d.append(collective.rows_of(wave, value(wave, registers))[warps])
-        results = wgmma.run(a, b, d, self.keep, form.arch)
+        results = wgmma.run(a, b, d, self.scale_d, form.arch)
         lanes = None if len(warps) * WARP == len(wave.lanes) else matrices.lanes[self.groups]
         flat = None if lanes is None else lanes.reshape(-1)
         for writer, result in zip(form.writers, results, strict=True):
@@ -230,21 +247,21 @@ class Product:
 
 
 class Form:
-    """A decoded wgmma.mma_async."""
+    """Decoded wgmma.mma_async instruction."""
 
     def __init__(self, kernel: Kernel, instruction: Instruction) -> None:
         self.instruction = instruction
         self.wgmma = tensor.wgmma(instruction)
         self.arch = f"sm_{kernel.compute}"
-        d, a, b, keep = instruction.operands[:4]
-        targets = listed(d)
+        d, a, b, scale_d = instruction.operands[:4]
+        targets = operand_items(d)
         self.names = {kernel.slot(n): n for n in flow.matrices(instruction)}
         self.slots = frozenset(self.names)
-        self.sums = tuple(kernel.slot(n) for n in flow.named(d))
+        self.sums = tuple(kernel.slot(n) for n in flow.register_names(d))
         if len(set(self.sums)) != self.wgmma.registers:
             raise kernel.error("takes different registers as accumulators", instruction)
         self.kernel = kernel
-        self.doubtful = [n for n in flow.named(d) if n in kernel.origins]
+        self.doubtful = [n for n in flow.register_names(d) if n in kernel.origins]
         self.values = [kernel.value(t, self.wgmma.sum, instruction) for t in targets]
         self.writers = [operate.write(kernel, t, self.wgmma.sum, instruction) for t in targets]
         self.a: list[Value] = (
@@ -253,22 +270,26 @@ class Form:
             else [kernel.value(a, "b64", instruction)]
         )
         self.b = kernel.value(b, "b64", instruction)
-        self.keep: Value | None = None
-        self.always = False
-        if isinstance(keep, Immediate):
-            self.always = bool(keep.value)
+        self.scale_d: Value | None = None
+        self.scale_d_constant = False
+        if isinstance(scale_d, Immediate):
+            self.scale_d_constant = bool(scale_d.value)
         else:
-            self.keep = kernel.value(keep, "pred", instruction)
+            self.scale_d = kernel.value(scale_d, "pred", instruction)
         self.access = Access(instruction, kernel.new_site(instruction), _U32, 4)
 
     def start(self, wave: Wave, registers: list[Any], groups: Lanes) -> None:
-        """Issues the product for ``groups``."""
-        matrices = wave.unit(Matrices)
+        """Issues the wgmma for the warpgroups ``groups`` (indices in the wave): reads descriptors
+        and scale-d from ``registers``, and checks the reads of A and B in shared memory for races.
+        The product is computed when the warpgroups wait for it, or now if the settings say
+        ``early``.
+        """
+        matrices = wave.unit(WgmmaState)
         lanes = matrices.lanes[groups]
-        if self.keep is None:
-            keep = np.full(len(groups), self.always)
+        if self.scale_d is None:
+            scale_d = np.full(len(groups), self.scale_d_constant)
         else:
-            keep = self._same(wave, registers, self.keep, lanes, "scale-d")
+            scale_d = self._warpgroup_uniform(wave, registers, self.scale_d, lanes, "scale-d")
         b = self._pieces(wave, registers, self.b, lanes, self.wgmma.b)
         a: Lanes | list[Array]
         read = b
@@ -279,7 +300,7 @@ class Form:
             a = self._pieces(wave, registers, self.a[0], lanes, self.wgmma.a)
             read = np.concatenate((a, b), axis=1)
         if self.doubtful:
-            self._define(wave, registers, lanes, keep)
+            self._check_accumulators(wave, registers, lanes, scale_d)
         try:
             reading = wave.history.begin_group(read, lanes, self.access.site)
         except Conflict as conflict:
@@ -293,15 +314,15 @@ class Form:
             matrices.mask_of(groups),
             a,
             b,
-            keep,
+            scale_d,
             reading,
         )
         matrices.issue(product, self.names)
 
-    def _same(
+    def _warpgroup_uniform(
         self, wave: Wave, registers: list[Any], value: Value, lanes: Lanes, what: str
     ) -> Array:
-        """A value that all lanes of a warpgroup must agree on, for each."""
+        """Returns an operand's value per warpgroup; raises BarrierFault if its lanes disagree."""
         given = np.broadcast_to(value(wave, registers), wave.lanes.shape)[lanes]
         other = given != given[:, :1]
         if other.any():
@@ -323,20 +344,30 @@ class Form:
         lanes: Lanes,
         matrix: tensor.SharedMatrix,
     ) -> Lanes:
-        """Flat offsets of the operand behind a descriptor."""
-        words = self._same(wave, registers, value, lanes, "a matrix descriptor")
+        """Returns the byte offsets, in the wave's shared memory, of the 16-byte pieces of a matrix
+        in shared memory, ``[warpgroups, pieces]``; ``value`` gives the matrix descriptors of
+        ``lanes``.
+
+        Raises BarrierFault if lanes of a warpgroup have different descriptors, MemoryFault out of
+        bounds.
+        """
+        words = self._warpgroup_uniform(wave, registers, value, lanes, "a matrix descriptor")
         chunks = matrix.chunks(words)
         own = np.repeat(lanes[:, 0], chunks.shape[1])
-        flat = memory_access.shared_at(wave, self.access, chunks.reshape(-1), PIECE, own)
+        flat = memory_access.shared_offsets(wave, self.access, chunks.reshape(-1), PIECE, own)
         return flat.reshape(chunks.shape)
 
-    def _define(self, wave: Wave, registers: list[Any], lanes: Lanes, keep: Bools) -> None:
-        """Raises where an undefined accumulator counts; then all are defined."""
+    def _check_accumulators(
+        self, wave: Wave, registers: list[Any], lanes: Lanes, scale_d: Bools
+    ) -> None:
+        """Raises UninitializedFault if an accumulator is undefined where scale-d is true; then
+        marks all as defined.
+        """
         here = np.zeros(len(wave.lanes), np.bool_)
         here[lanes] = True
         for name in self.doubtful:
             slot = self.kernel.origins[name]
-            used = np.broadcast_to(registers[slot], wave.lanes.shape)[lanes] * keep[:, None]
+            used = np.broadcast_to(registers[slot], wave.lanes.shape)[lanes] * scale_d[:, None]
             if used.any():
                 at = int(np.flatnonzero(used)[0])
                 origin, lane = int(used.flat[at]), int(lanes.flat[at])
@@ -345,7 +376,10 @@ class Form:
 
 
 def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
-    """The end of a block that is a wgmma instruction: whole warpgroups execute it together."""
+    """Decodes a wgmma instruction that ends a basic block: mma_async, fence, commit_group or
+    wait_group. Returns the function that runs it for warpgroups whose four warps have all arrived,
+    and parks the other warps.
+    """
     block.collective = True
     kind, *rest = instruction.modifiers
     if instruction.guard is not None:
@@ -364,11 +398,11 @@ def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation
     everyone = np.array([0xFFFFFFFF], np.uint32)
 
     def end(wave: Wave, registers: list[Any]) -> None:
-        go = collective.gathered(wave, block, everyone, instruction)
+        go = collective.wait_for_members(wave, block, everyone, instruction)
         if go is None:
             return
         collective.check_whole(wave, go, instruction)
-        matrices = wave.unit(Matrices)
+        matrices = wave.unit(WgmmaState)
         here = go[:, 0]
         complete = here[matrices.warps].all(axis=1)
         groups = np.flatnonzero(complete)
@@ -403,8 +437,11 @@ def waiting(kernel: Kernel, block: Block, instruction: Instruction) -> Operation
     return end
 
 
-def touching(kernel: Kernel, instruction: Instruction) -> Operation | None:
-    """Checks an instruction that accesses registers which a wgmma of the kernel uses."""
+def register_check(kernel: Kernel, instruction: Instruction) -> Operation | None:
+    """Returns an operation that records the accesses of ``instruction``, which is no wgmma, to
+    registers of wgmma, and raises RaceFault if one that uses them is in flight. None if it has no
+    such registers, or is a wgmma.
+    """
     if instruction.opcode == "wgmma" or not kernel.flow.matrices:
         return None
     found = {*flow.reads(instruction), *flow.writes(instruction)} & kernel.flow.matrices
@@ -420,6 +457,6 @@ def touching(kernel: Kernel, instruction: Instruction) -> Operation | None:
             lanes = active(wave, guard(wave, registers))
             mask = np.zeros(len(wave.lanes), np.bool_)
             mask[wave.lanes if lanes is None else lanes] = True
-        wave.unit(Matrices).touch(names, mask, instruction)
+        wave.unit(WgmmaState).touch(names, mask, instruction)
 
     return touch

@@ -1,25 +1,25 @@
-"""Exact IEEE 754 arithmetic on NumPy arrays, as PTX has it: f16, bf16, f32 and f64, rounded to
-nearest even (rn), towards zero (rz), down (rm) or up (rp), subnormals kept.
+"""IEEE 754 arithmetic on NumPy arrays, correctly rounded as in PTX: f16, bf16, f32 and f64, rounded
+to nearest even (rn), towards zero (rz), down (rm) or up (rp), subnormals kept.
 
-Arrays hold f16 as ``np.float16``, bf16 as its bits in ``np.uint16``, f32 as ``np.float32`` and
-f64 as ``np.float64``. Operands have one shape or (1,), and so have results. Everything is meant
-to run under ``np.errstate(all="ignore")``. The payload and the sign of a NaN are arbitrary.
+Arrays hold f16 as ``np.float16``, bf16 as its bits in ``np.uint16``, f32 as ``np.float32`` and f64
+as ``np.float64``. Operands have one shape or (1,), and so have results. Callers set
+``np.errstate(all="ignore")``. The payload and the sign of a NaN are arbitrary.
 
-How results narrower than f64 come about, where NumPy's own operation is not right already:
+Results narrower than f64, where NumPy's own operation is not correct already:
 
 1. f64 holds the operands, and the products of two operands, exactly.
-2. A sum of two such f64 numbers neither overflows nor is subnormal. It is *rounded to odd*: an
-   inexact sum with an even last bit moves one step towards the exact one
-   (:mod:`ptxgen.oracle.f32` has the proof). Numbers of the narrow formats, and the midpoints
-   of neighbouring ones, have 25 bits at most, so they are even in f64, and the sum to odd lies on
-   the same side of each as the exact sum, or on it with it.
+2. A sum of two such f64 values neither overflows nor is subnormal. It is *rounded to odd*: an
+   inexact sum with an even last bit moves one step towards the exact one (:mod:`ptxgen.oracle.f32`
+   has the proof). The values of the narrow formats, and the midpoints between them, have at most 25
+   bits, so they are even in f64, and the sum rounded to odd is on the same side of each as the
+   exact sum.
 3. Hence :func:`narrow` rounds the sum to odd, in any mode, as it would the exact sum.
 
-A quotient or root needs no odd rounding: the operands' 24 bits keep it a relative 2**-51 away
-from any number of 25 bits that it does not equal, and f64 is closer than that.
+A quotient or root needs no rounding to odd: the operands' 24 bits keep it a relative 2**-51 away
+from any value of 25 bits that it does not equal, and f64 is closer than that.
 
-f64 in directed modes goes through rational numbers, one lane after the other; its nearest fma is
-that of :mod:`ptxgen.oracle.f64`.
+f64 in directed modes is computed with rational numbers, lane by lane; its nearest fma is that of
+:mod:`ptxgen.oracle.f64`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ U16: TypeAlias = NDArray[np.uint16]
 Function: TypeAlias = Callable[..., Array]
 
 MODES = ("rn", "rz", "rm", "rp")
-"""Rounding modes: to nearest even, towards zero, towards minus infinity, plus infinity."""
+"""Rounding modes: to nearest even, towards zero, towards minus infinity, towards plus infinity."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """A binary format: bits of the significand, exponents of its normal numbers."""
+    """A binary float format: ``precision``, bits of the significand with the implicit one;
+    ``min_exponent`` and ``max_exponent``, least and greatest exponent of normal numbers.
+    """
 
     precision: int
     min_exponent: int
@@ -56,7 +58,7 @@ class Format:
 
     @property
     def largest(self) -> float:
-        """The largest finite number."""
+        """Largest finite number of the format."""
         return math.ldexp(2.0 - 2.0 ** (1 - self.precision), self.max_exponent)
 
 
@@ -83,25 +85,27 @@ _16 = np.uint32(16)
 
 # --- fma.rn.f32 -----------------------------------------------------------------------------
 def fma_f32(a: F32, b: F32, c: F32) -> F32:
-    """``fma.rn.f32``: ``a * b + c`` with one rounding.
+    """Computes ``fma.rn.f32``: ``a * b + c`` with one rounding.
 
-    The sum in f64 rounds to the right f32 unless it lies on a boundary of f32 rounding (see
-    :mod:`ptxgen.oracle.f32`, step 3). It is on none if its two neighbours in f64 round alike:
-    then f32 rounding, being monotone, gives all three the same. Multiplied by 1 + 2**-52 the sum
-    grows by one or two steps, by 1 - 2**-53 it shrinks by one, and zeros, infinities and NaN stay
-    what they are. Lanes whose neighbours differ are looked at again, by :func:`_fix`.
+    The f64 sum rounds to the correct f32 unless it is on a boundary of f32 rounding (see
+    :mod:`ptxgen.oracle.f32`, step 3). It is on none if its two neighbours in f64 round to the same
+    f32: f32 rounding is monotone, so the sum does too. Multiplication by 1 + 2**-52 increases the
+    sum by one or two steps, by 1 - 2**-53 decreases it by one; zeros, infinities and NaN keep their
+    value. Lanes whose neighbours differ are rounded again by :func:`_round_exactly`.
     """
     product = np.multiply(a, b, dtype=np.float64)
     total: F64 = np.add(product, c)
     outer, inner = (_NEIGHBOURS * total).astype(np.float32)
     if outer.tobytes() != inner.tobytes():
-        _fix(outer, inner, total, product, c)
+        _round_exactly(outer, inner, total, product, c)
     result: F32 = outer
     return result
 
 
-def _fix(outer: F32, inner: F32, total: F64, product: F64, addend: Array) -> None:
-    """Rounds ``total`` right into ``outer`` in the lanes where that differs from ``inner``."""
+def _round_exactly(outer: F32, inner: F32, total: F64, product: F64, addend: Array) -> None:
+    """Corrects, in place, the lanes of ``outer`` that differ from ``inner``: rounds
+    ``product + addend`` to f32 once. ``total``: that sum in f64.
+    """
     lanes = np.flatnonzero(outer.view(np.uint32) != inner.view(np.uint32))
     total = total[lanes]
     product = product[lanes] if len(product) > 1 else product
@@ -116,7 +120,7 @@ def _fix(outer: F32, inner: F32, total: F64, product: F64, addend: Array) -> Non
 
 # --- Between formats --------------------------------------------------------------------------
 def widen(value: Array, kind: str) -> F64:
-    """Converts numbers of the format ``kind`` to f64, exactly."""
+    """Converts values of the format ``kind`` to f64, exactly."""
     if kind == "bf16":
         value = bf16_to_f32(value)
     return value.astype(np.float64)
@@ -138,9 +142,9 @@ def f32_to_bf16(value: F32) -> U16:
 
 
 def narrow(value: F64, kind: str, mode: str = "rn") -> Array:
-    """Rounds f64 numbers to the format ``kind``.
+    """Rounds f64 values to the format ``kind``.
 
-    The number is divided by its unit in the last place, which is a power of two and so exact,
+    The value is divided by its unit in the last place, which is a power of two and so exact,
     rounded to an integer, and multiplied back.
     """
     if kind == "f64":
@@ -160,14 +164,16 @@ def narrow(value: F64, kind: str, mode: str = "rn") -> Array:
 
 
 def _overflow(negative: Array, form: Format, mode: str) -> F64:
-    """Returns infinity or the largest finite number, by sign and rounding mode, for an overflow."""
+    """Returns the result in ``form`` of numbers that are too large for it, in rounding mode
+    ``mode``: infinity or the largest finite number, with the sign of ``negative``.
+    """
     up = np.inf if mode in ("rn", "rp") else form.largest
     down = np.inf if mode in ("rn", "rm") else form.largest
     return np.where(negative, -down, up)
 
 
 def convert(source: str, kind: str, mode: str = "rn") -> Function:
-    """Returns the function that converts numbers of format ``source`` to format ``kind``."""
+    """Returns the function that converts values of format ``source`` to format ``kind``."""
     if source == kind:
         return lambda a: a
     if kind == "bf16" and source == "f32" and mode == "rn":
@@ -182,7 +188,7 @@ def convert(source: str, kind: str, mode: str = "rn") -> Function:
 
 
 def integral(value: Array, kind: str, mode: str) -> Array:
-    """Rounds numbers to integers in their own format; zeros keep the sign."""
+    """Rounds floats to integral values of the same format; zeros keep the sign."""
     rounded: Array
     if kind == "bf16":
         rounded = f32_to_bf16(_INTEGRAL[mode](bf16_to_f32(value)))
@@ -193,7 +199,7 @@ def integral(value: Array, kind: str, mode: str) -> Array:
 
 # --- Integers ---------------------------------------------------------------------------------
 def from_integer(value: Array, kind: str, mode: str = "rn") -> Array:
-    """Converts integers to numbers of the format ``kind``."""
+    """Converts integers to floats of the format ``kind``."""
     if value.dtype.itemsize < 8:
         return narrow(value.astype(np.float64), kind, mode)
     if mode == "rn" and kind in ("f32", "f64"):
@@ -207,10 +213,10 @@ def from_integer(value: Array, kind: str, mode: str = "rn") -> Array:
 
 
 def to_integer(value: Array, source: str, target: np.dtype[Any], mode: str) -> Array:
-    """Converts numbers of format ``source`` to integers of dtype ``target``, clamped to its range.
+    """Converts floats of format ``source`` to integers of dtype ``target``, clamped to its range.
 
-    NaN gives 0, or the integer of which only the highest bit is set where the source is f64 or
-    the target has 64 bits (PTX ISA 9.0, cvt).
+    NaN gives 0, or the integer of which only the highest bit is set if the source is f64 or the
+    target has 64 bits (PTX ISA 9.0, cvt).
     """
     info = np.iinfo(target)
     wide = _INTEGRAL[mode](widen(value, source))
@@ -231,7 +237,7 @@ def to_integer(value: Array, source: str, target: np.dtype[Any], mode: str) -> A
 
 # --- Arithmetic -------------------------------------------------------------------------------
 def function(operation: str, kind: str, mode: str = "rn") -> Function:
-    """Returns the function of ``operation`` (add, sub, mul, fma, div, sqrt, rcp) in ``kind``."""
+    """Returns add, sub, mul, fma, div, sqrt or rcp in the format ``kind`` as a function."""
     if operation == "rcp":
         divide = function("div", kind, mode)
         one = narrow(np.ones(1), kind)
@@ -264,7 +270,9 @@ _PLAIN: dict[str, Function] = {
 
 
 def _odd_sum(a: F64, b: F64, mode: str = "rn") -> F64:
-    """``a + b`` rounded to odd. An exact zero has the sign that ``mode`` gives it."""
+    """Returns ``a + b`` rounded to odd, so that another rounding to a narrower format gives the
+    correct result. An exact zero has the sign that rounding mode ``mode`` gives it.
+    """
     total = a + b
     if mode == "rm":
         total = np.where((total == 0) & (np.signbit(a) | np.signbit(b)), -0.0, total)
@@ -282,7 +290,9 @@ _WIDE: dict[str, Callable[..., F64]] = {
 
 # --- f64 --------------------------------------------------------------------------------------
 def _step(nearest: F64, error: F64, mode: str) -> F64:
-    """The directed rounding of ``nearest + error``, where ``nearest`` is the nearest number."""
+    """Returns an exact result rounded to f64 by ``mode``. ``nearest``: the f64 nearest to it;
+    ``error``: a number with the sign of the exact result minus ``nearest``.
+    """
     if mode == "rn":
         return nearest
     up = np.nextafter(nearest, np.inf)
@@ -297,7 +307,7 @@ def _step(nearest: F64, error: F64, mode: str) -> F64:
 
 
 def _exact_f64(operation: str, mode: str, *operands: F64) -> F64:
-    """Computes lane by lane in rational numbers; infinities and NaN are NumPy's."""
+    """Computes an f64 operation by rational numbers, lane by lane; infinities and NaN by NumPy."""
     arrays = np.broadcast_arrays(*operands)
     if operation == "fma":
         a, b, c = arrays
@@ -313,7 +323,11 @@ def _exact_f64(operation: str, mode: str, *operands: F64) -> F64:
 
 
 def _exact_lane(operation: str, mode: str, values: tuple[float, ...], plain: float) -> float:
-    """One result for finite operands; ``plain`` is the nearest one, but for fma."""
+    """Returns the f64 result of ``operation`` on the finite operands ``values``, rounded by
+    ``mode``.
+
+    ``plain``: NumPy's result, the nearest f64. Unused for fma, which NumPy rounds twice.
+    """
     first, *rest = map(Fraction, values)
     if operation == "sqrt":
         if first <= 0:
@@ -344,7 +358,9 @@ def _exact_lane(operation: str, mode: str, values: tuple[float, ...], plain: flo
 
 
 def _directed(nearest: float, error: Fraction | float, mode: str) -> float:
-    """The nearest number moved by one step if ``nearest + error`` rounds elsewhere."""
+    """Returns an exact result rounded to f64 by ``mode``. ``nearest``: the f64 nearest to it;
+    ``error``: a number with the sign of the exact result minus ``nearest``.
+    """
     if error == 0 or mode == "rn":
         return nearest
     down = mode == "rm" or (mode == "rz" and (nearest > 0 or (nearest == 0 and error > 0)))
@@ -365,7 +381,7 @@ _SIGN: dict[str, tuple[type[Any], int]] = {
 
 
 def negate(kind: str) -> Function:
-    """Returns the function that flips the sign, of NaN too."""
+    """Returns the function that flips the sign of floats, also of NaN."""
     if kind != "bf16":
         return np.negative
     sign = np.uint16(1 << 15)
@@ -373,7 +389,7 @@ def negate(kind: str) -> Function:
 
 
 def absolute(kind: str) -> Function:
-    """Returns the function that clears the sign, of NaN too."""
+    """Returns the function that clears the sign of floats, also of NaN."""
     if kind != "bf16":
         return np.absolute
     magnitude = np.uint16(0x7FFF)
@@ -381,12 +397,14 @@ def absolute(kind: str) -> Function:
 
 
 def number(kind: str) -> Function:
-    """Returns the function to comparable NumPy numbers: bf16 becomes f32, others stay."""
+    """Returns the conversion to a NumPy float dtype: bf16 bits to f32, the identity for others."""
     return bf16_to_f32 if kind == "bf16" else lambda a: a
 
 
 def extreme(operation: str, kind: str, *, nan: bool) -> Function:
-    """Returns min or max, with -0 < +0; one NaN gives the other operand, or NaN with ``nan``."""
+    """Returns min or max with -0 < +0; for one NaN operand, it returns the other, or NaN if
+    ``nan``.
+    """
     smaller = operation == "min"
     numeric = number(kind)
 
@@ -401,7 +419,7 @@ def extreme(operation: str, kind: str, *, nan: bool) -> Function:
 
 
 def saturate(kind: str) -> Function:
-    """Returns the function that clamps to [0, 1]; NaN and -0 give +0."""
+    """Returns the function that clamps floats to [0, 1]; NaN and -0 give +0."""
     zero = narrow(np.zeros(1), kind)
     one = narrow(np.ones(1), kind)
     numeric = number(kind)
@@ -414,7 +432,7 @@ def saturate(kind: str) -> Function:
 
 
 def classify(test: str, kind: str) -> Function:
-    """``testp``: finite, infinite, number, notanumber, normal (zeros too) or subnormal."""
+    """Returns a ``testp`` test: finite, infinite, number, notanumber, normal or subnormal."""
     smallest = math.ldexp(1.0, FORMATS[kind].min_exponent)
     tests: dict[str, Function] = {
         "finite": np.isfinite,

@@ -1,23 +1,20 @@
-"""The scalar instructions of PTX as functions on NumPy arrays, one element per lane.
+"""Scalar instructions of PTX as functions on NumPy arrays, one element per lane.
 
-:func:`lookup` gives an instruction's :class:`Scalar`: the PTX types of its destinations and
-sources and the function between them. Arrays have the dtypes of :data:`STORAGE`; immediates
-become arrays of one element by :func:`constant`. Operands are contiguous arrays of shape (L,) or
-(1,), in any mix; a result has shape (L,), or (1,) if it is the same in all lanes. A result may be
-an operand itself or share its memory, so neither is ever to be written to. The functions are
-meant to run under ``np.errstate(all="ignore")``, where no bits make them raise or warn.
+:func:`lookup` returns the :class:`Scalar` of an instruction: the PTX types of its destinations and
+sources, and the function between them. Arrays have the dtypes of :data:`STORAGE`; :func:`constant`
+converts immediates. Operands are contiguous arrays of shape (L,) or (1,), in any mix; a result has
+shape (L,), or (1,) if it is equal in all lanes. A result may share memory with an operand, so
+neither may be written to. Under ``np.errstate(all="ignore")`` no operand values raise or warn.
 
-Where PTX ISA 9.0 leaves a result open, this is what they do:
+Where PTX ISA 9.0 leaves a result open, it is:
 
-- a quotient or remainder of integers by zero has all bits set;
-- the payload and the sign of a NaN are arbitrary, except that mov, selp, abs, neg and copysign
-  treat a NaN's bits as they do any;
-- ``.sat`` turns -0 into +0.
+- of an integer quotient or remainder by zero: all bits set;
+- of a NaN: an arbitrary payload and sign; mov, selp, abs, neg and copysign keep the bits;
+- of ``.sat`` for -0: +0.
 
-Refused, because no document says which bits come out: ``.approx`` and ``.full``, and add, sub and
-mul of floats without a rounding mode, which the assembler may fuse. Refused, because subnormals
-count here: ``.ftz``. Only the bits of ``ex2.approx.ftz.f32`` are known
-(:mod:`ptxgen.numerics.ex2`).
+Refused, as no document specifies the bits: ``.approx`` and ``.full``, and add, sub and mul of
+floats without a rounding mode, which the assembler may fuse. Refused, as subnormals are kept here:
+``.ftz``. The one exception is ``ex2.approx.ftz.f32`` (:mod:`ptxgen.numerics.ex2`).
 """
 
 from __future__ import annotations
@@ -49,14 +46,15 @@ STORAGE: dict[str, np.dtype[Any]] = {
     "bf16x2": np.dtype(np.uint32),
     "pred": np.dtype(np.bool_),
 }
-"""The dtype in which lanes of each PTX type are kept. bf16 and packed types are bits."""
+"""NumPy dtype of each PTX type, one element per lane; bf16 and packed types are stored as bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """An instruction as a function of its source operands, in the order of the PTX text.
+    """An instruction as a function: PTX types of destinations and sources, in the order of the
+    text.
 
-    ``function`` gives one array, or a tuple of arrays if there are two destinations.
+    ``function`` returns an array; a tuple for two destinations.
     """
 
     dst: tuple[str, ...]
@@ -66,12 +64,12 @@ class Scalar:
 
 # --- Immediates ---------------------------------------------------------------------------------
 def constant(immediate: Immediate, kind: str) -> Array:
-    """An array of one element, of the type ``kind``; PtxError if the value is none of it.
+    """Converts an immediate to a one-element array of type ``kind``; raises PtxError if it does not
+    fit.
 
-    An integer may be given as signed or unsigned: -1 and 4294967295 are the same ``u32``. A
-    literal with a decimal point is an f64 and is rounded to the type; ``0f...`` and ``0d...`` give
-    bits to f32 and f64 and to untyped operands of their width. For predicates 0 is false, 1 and
-    -1 are true.
+    An integer may be signed or unsigned: -1 and 4294967295 are the same ``u32``. A literal with a
+    decimal point is an f64 and is rounded to the type; ``0f...`` and ``0d...`` are the bits of f32
+    and f64, and of untyped operands of their width. For predicates 0 is false, 1 and -1 are true.
     """
     dtype = STORAGE[kind]
     value = immediate.value
@@ -120,10 +118,10 @@ _found: dict[_Key, Scalar] = {}
 
 
 def lookup(instruction: Instruction) -> Scalar | None:
-    """The instruction as a function, or None if its opcode is not a scalar one.
+    """Returns a scalar instruction as a function; None if the opcode is not scalar.
 
-    PtxError if the opcode is one, but a type, modifier or number of operands is outside the
-    subset. ``mov`` is the one between registers; other operands are the caller's to see.
+    Raises PtxError if a type, modifier or operand count is outside the subset. Of ``mov`` only the
+    form between registers is handled.
     """
     operands = instruction.operands
     key = (
@@ -137,7 +135,7 @@ def lookup(instruction: Instruction) -> Scalar | None:
         build = _BUILDERS.get(instruction.opcode)
         if build is None:
             return None
-        form = _Form(instruction)
+        form = _Modifiers(instruction)
         found = build(form)
         form.check(found)
         _found[key] = found
@@ -154,7 +152,7 @@ def _refuse(instruction: Instruction, why: str) -> NoReturn:
     ) from None
 
 
-class _Form:
+class _Modifiers:
     """Reader of an instruction's modifiers, from left to right."""
 
     def __init__(self, instruction: Instruction) -> None:
@@ -164,11 +162,11 @@ class _Form:
         self.pair = bool(instruction.operands) and isinstance(instruction.operands[0], Pair)
 
     def take(self, *choices: str) -> str | None:
-        """Takes the next modifier if it is one of ``choices``, else returns None."""
+        """Consumes and returns the next modifier if it is one of ``choices``; else returns None."""
         return self.rest.pop(0) if self.rest and self.rest[0] in choices else None
 
     def need(self, choices: Iterable[str]) -> str:
-        """Takes the next modifier; raises PtxError unless it is one of ``choices``."""
+        """Consumes and returns the next modifier; raises PtxError if it is none of ``choices``."""
         choices = tuple(choices)
         found = self.take(*choices)
         if found is None:
@@ -177,7 +175,7 @@ class _Form:
         return found
 
     def refuse(self, why: str) -> NoReturn:
-        """Raises PtxError with the instruction's place."""
+        """Raises PtxError for the instruction, with the reason ``why``."""
         if "ftz" in self.instruction.modifiers:
             why = "subnormals are kept here, .ftz is not supported (compile with -ftz=false)"
         elif {"approx", "full"} & {*self.instruction.modifiers}:
@@ -185,7 +183,9 @@ class _Form:
         _refuse(self.instruction, why)
 
     def check(self, found: Scalar) -> None:
-        """Raises PtxError for a modifier left over, or a wrong number of operands."""
+        """Raises PtxError if a modifier has not been consumed, or if the instruction's operands are
+        not as many as the decoded function ``found`` takes and gives.
+        """
         if self.rest:
             self.refuse(f".{self.rest[0]} is not supported here")
         pair = len(found.dst) == 2
@@ -229,7 +229,7 @@ def _identity(a: Array) -> Array:
 
 # --- Integers -----------------------------------------------------------------------------------
 def _clamped(function: Function, dtype: np.dtype[Any]) -> Function:
-    """Returns a saturating sum or difference of s32, computed in s64."""
+    """Returns ``function`` (add or sub of s32) with saturation, computed in s64."""
     info = np.iinfo(dtype)
 
     def apply(a: Array, b: Array) -> Array:
@@ -240,7 +240,7 @@ def _clamped(function: Function, dtype: np.dtype[Any]) -> Function:
 
 
 def _high(kind: str) -> Function:
-    """Returns the function of a product's upper half (mul.hi)."""
+    """Returns the function for the upper half of a product (mul.hi)."""
     dtype = STORAGE[kind]
     if kind == "u64":
         return _high_u64
@@ -276,7 +276,7 @@ def _wide(kind: str) -> Function:
 
 
 def _mul24(kind: str, high: bool) -> Function:
-    """Returns the function of a 24-bit product: its low 32 bits, or (``high``) bits 16 to 47."""
+    """Returns a function for 24-bit products: their low 32 bits, or if ``high``, bits 16 to 47."""
     eight, wide = STORAGE[kind].type(8), STORAGE[_TWICE[kind]]
     shift = wide.type(16 if high else 0)
 
@@ -349,17 +349,17 @@ _BYTE = np.uint32(0xFF)
 
 
 def _mask(length: Array, dtype: np.dtype[Any]) -> Array:
-    """Returns a mask of the ``length`` lowest bits; all bits from the width of ``dtype`` on."""
+    """Returns a mask of the ``length`` lowest bits, or of all if ``dtype`` has fewer."""
     one = dtype.type(1)
     mask: Array = (one << length.astype(dtype)) - one
     return mask
 
 
 def _byte(kind: str) -> Function:
-    """Returns the function that reduces a bit-field's position or length to 0 to 255.
+    """Returns the function that reduces a bit field's position or length to 0 to 255.
 
-    It takes the low byte, as PTX says, for 32 bits. For 64 bits it clamps: measured on an H200,
-    whose 64-bit forms are several instructions.
+    For 32-bit types it takes the low byte, as in the PTX ISA; for 64-bit types it clamps, as
+    measured on an H200.
     """
     if _bits(kind) == 32:
         return lambda a: a & _BYTE
@@ -398,7 +398,7 @@ def _insert(kind: str) -> Function:
 
 
 def _length(a: Array) -> Array:
-    """Returns the number of bits up to the highest set one (int32)."""
+    """Returns the position, from 1, of the highest bit set (int32); 0 if there is none."""
     if a.dtype.itemsize < 8:
         exponent: Array = np.frexp(a.astype(np.float64))[1]
         return exponent
@@ -495,7 +495,7 @@ _TWO_INPUT: tuple[Function, ...] = (
 
 
 def _logic(a: Array, b: Array, c: Array, table: Array) -> Array:
-    """Computes lop3: bit 4 * a + 2 * b + c of ``table`` for each bit of a, b and c."""
+    """Computes lop3: for each bit of a, b and c, bit ``4 * a + 2 * b + c`` of ``table``."""
     index = int(table[0])
     clear, change = index & 15, (index >> 4) ^ (index & 15)
     # The operands' shape, also where the table ignores some of them.
@@ -504,7 +504,12 @@ def _logic(a: Array, b: Array, c: Array, table: Array) -> Array:
 
 
 def _dot(types: tuple[str, str], parts: int, start: int, dtype: np.dtype[Any]) -> Function:
-    """Returns dp4a (four 8-bit parts of both operands) or dp2a (two 16-bit parts of a)."""
+    """Returns the function (a, b, c) of dp4a (``parts`` 4) or dp2a (``parts`` 2): c plus the dot
+    product of the parts of a with as many bytes of b, from byte ``start`` on.
+
+    ``types``: PTX types of a and b, signed or unsigned; ``dtype``: the dtype of c and of the
+    result.
+    """
     first = STORAGE[f"{types[0][0]}{32 // parts}"]
     second = STORAGE[f"{types[1][0]}8"]
 
@@ -536,8 +541,8 @@ _COMBINE: dict[str, Function] = {
 }
 
 
-def _comparison(form: _Form) -> tuple[str, Callable[[str], Function]]:
-    """Takes a comparison from the modifiers; returns its name, and its function by type."""
+def _comparison(form: _Modifiers) -> tuple[str, Callable[[str], Function]]:
+    """Consumes a comparison modifier; returns its name, and its NumPy function by operand type."""
     name = form.need((*_COMPARE, *_SAME, *_UNORDERED, "num", "nan"))
 
     def choose(kind: str) -> Function:
@@ -554,7 +559,7 @@ def _comparison(form: _Form) -> tuple[str, Callable[[str], Function]]:
     return name, choose
 
 
-def _compare_floats(name: str, kind: str, form: _Form) -> Function:
+def _compare_floats(name: str, kind: str, form: _Modifiers) -> Function:
     numeric = floats.number(kind)
     if name in _SAME:
         form.refuse(f".{name} does not compare .{kind}")
@@ -581,9 +586,14 @@ def _compare_floats(name: str, kind: str, form: _Form) -> Function:
 
 
 def _test(
-    form: _Form, types: Iterable[str], before: str | None = None
+    form: _Modifiers, types: Iterable[str], before: str | None = None
 ) -> tuple[str, int, Function]:
-    """Decodes the rest of set and setp: operand type, operand count, combined comparison."""
+    """Decodes the modifiers of set and setp, from the comparison to the operands' type, which must
+    be one of ``types``. Returns that type, the number of operands (3 with a boolean operator), and
+    the function that computes the result.
+
+    ``before``: a modifier that must stand in front of the type, the result's type of set.
+    """
     _, choose = _comparison(form)
     combine = form.take(*_COMBINE)
     if before is not None:
@@ -597,7 +607,7 @@ def _test(
 
 
 # --- Builders -----------------------------------------------------------------------------------
-def _add(form: _Form) -> Scalar:
+def _add(form: _Modifiers) -> Scalar:
     function: Function = np.add if form.opcode == "add" else np.subtract
     if form.take("sat"):
         kind = form.need(("s32",))
@@ -609,7 +619,7 @@ def _add(form: _Form) -> Scalar:
     return Scalar((kind,), (kind, kind), function)
 
 
-def _arithmetic(form: _Form) -> Scalar:
+def _arithmetic(form: _Modifiers) -> Scalar:
     """Decodes add, sub, mul, fma, div, rcp and sqrt of floats."""
     operation = form.opcode
     mode = form.take(*floats.MODES)
@@ -642,7 +652,7 @@ def _arithmetic(form: _Form) -> Scalar:
     return Scalar((kind,), (kind,) * count, function)
 
 
-def _mul(form: _Form) -> Scalar:
+def _mul(form: _Modifiers) -> Scalar:
     part = form.take("lo", "hi", "wide")
     if part is None:
         return _arithmetic(form)
@@ -656,7 +666,7 @@ def _mul(form: _Form) -> Scalar:
     return Scalar((result,), (kind, kind, result), lambda a, b, c: product(a, b) + c)
 
 
-def _mad(form: _Form) -> Scalar:
+def _mad(form: _Modifiers) -> Scalar:
     if form.rest and form.rest[0] in floats.MODES:  # mad.rn.f32 is fma.rn.f32
         mode = form.need(floats.MODES)
         kind = form.need(_F)
@@ -664,7 +674,7 @@ def _mad(form: _Form) -> Scalar:
     return _mul(form)
 
 
-def _mul24_or_mad24(form: _Form) -> Scalar:
+def _mul24_or_mad24(form: _Modifiers) -> Scalar:
     part = form.need(("lo", "hi"))
     kind = form.need(("u32", "s32"))
     product = _mul24(kind, part == "hi")
@@ -673,24 +683,24 @@ def _mul24_or_mad24(form: _Form) -> Scalar:
     return Scalar((kind,), (kind,) * 3, lambda a, b, c: product(a, b) + c)
 
 
-def _div(form: _Form) -> Scalar:
+def _div(form: _Modifiers) -> Scalar:
     if form.rest and form.rest[0] in _INT:
         kind = form.need(_INT)
         return Scalar((kind,), (kind, kind), _divide(kind))
     return _arithmetic(form)
 
 
-def _rem(form: _Form) -> Scalar:
+def _rem(form: _Modifiers) -> Scalar:
     kind = form.need(_INT)
     return Scalar((kind,), (kind, kind), _remainder(kind))
 
 
-def _sad(form: _Form) -> Scalar:
+def _sad(form: _Modifiers) -> Scalar:
     kind = form.need(_INT)
     return Scalar((kind,), (kind,) * 3, _absolute_difference)
 
 
-def _one(form: _Form) -> Scalar:
+def _abs_or_neg(form: _Modifiers) -> Scalar:
     """Decodes abs and neg."""
     integers: Function = np.absolute if form.opcode == "abs" else np.negative
     choose = floats.absolute if form.opcode == "abs" else floats.negate
@@ -701,7 +711,7 @@ def _one(form: _Form) -> Scalar:
     return Scalar((kind,), (kind,), _packed(kind, function) if kind in _PACKED else function)
 
 
-def _min(form: _Form) -> Scalar:
+def _min(form: _Modifiers) -> Scalar:
     nan = form.take("NaN") is not None
     kind = form.need(_FLOAT + _PACKED if nan else _INT + _FLOAT + _PACKED)
     if kind in _INT:
@@ -713,7 +723,7 @@ def _min(form: _Form) -> Scalar:
     return Scalar((kind,), (kind, kind), _packed(kind, function) if kind in _PACKED else function)
 
 
-def _bitwise(form: _Form) -> Scalar:
+def _bitwise(form: _Modifiers) -> Scalar:
     function: Function = {
         "and": np.bitwise_and,
         "or": np.bitwise_or,
@@ -724,63 +734,63 @@ def _bitwise(form: _Form) -> Scalar:
     return Scalar((kind,), (kind,) * (1 if form.opcode == "not" else 2), function)
 
 
-def _cnot(form: _Form) -> Scalar:
+def _cnot(form: _Modifiers) -> Scalar:
     kind = form.need(_B)
     dtype = STORAGE[kind]
     return Scalar((kind,), (kind,), lambda a: (a == dtype.type(0)).astype(dtype))
 
 
-def _shl(form: _Form) -> Scalar:
+def _shl(form: _Modifiers) -> Scalar:
     kind = form.need(_B)
     return Scalar((kind,), (kind, "u32"), _left(kind))
 
 
-def _shr(form: _Form) -> Scalar:
+def _shr(form: _Modifiers) -> Scalar:
     kind = form.need(_B + _INT)
     return Scalar((kind,), (kind, "u32"), _right(kind))
 
 
-def _shf(form: _Form) -> Scalar:
+def _shf(form: _Modifiers) -> Scalar:
     left = form.need(("l", "r")) == "l"
     wrap = form.need(("wrap", "clamp")) == "wrap"
     form.need(("b32",))
     return Scalar(("b32",), ("b32", "b32", "u32"), _funnel(left, wrap))
 
 
-def _bfe(form: _Form) -> Scalar:
+def _bfe(form: _Modifiers) -> Scalar:
     kind = form.need(("u32", "u64", "s32", "s64"))
     return Scalar((kind,), (kind, "u32", "u32"), _extract(kind))
 
 
-def _bfi(form: _Form) -> Scalar:
+def _bfi(form: _Modifiers) -> Scalar:
     kind = form.need(("b32", "b64"))
     return Scalar((kind,), (kind, kind, "u32", "u32"), _insert(kind))
 
 
-def _bfind(form: _Form) -> Scalar:
+def _bfind(form: _Modifiers) -> Scalar:
     amount = form.take("shiftamt") is not None
     kind = form.need(("u32", "u64", "s32", "s64"))
     return Scalar(("u32",), (kind,), _find(kind, amount))
 
 
-def _count(form: _Form) -> Scalar:
+def _count(form: _Modifiers) -> Scalar:
     """Decodes clz and popc."""
     kind = form.need(("b32", "b64"))
     function = _leading_zeros(kind) if form.opcode == "clz" else _population
     return Scalar(("u32",), (kind,), function)
 
 
-def _brev(form: _Form) -> Scalar:
+def _brev(form: _Modifiers) -> Scalar:
     kind = form.need(("b32", "b64"))
     return Scalar((kind,), (kind,), _reverse)
 
 
-def _prmt(form: _Form) -> Scalar:
+def _prmt(form: _Modifiers) -> Scalar:
     form.need(("b32",))
     return Scalar(("b32",), ("b32", "b32", "b32"), _permute(form.take(*_SELECTORS)))
 
 
-def _lop3(form: _Form) -> Scalar:
+def _lop3(form: _Modifiers) -> Scalar:
     combine = form.take("or", "and")
     form.need(("b32",))
     source = ("b32", "b32", "b32", "u32")
@@ -795,7 +805,7 @@ def _lop3(form: _Form) -> Scalar:
     return Scalar(("b32", "pred"), (*source, "pred"), both)
 
 
-def _dp(form: _Form) -> Scalar:
+def _dp(form: _Modifiers) -> Scalar:
     parts, start = 4, 0
     if form.opcode == "dp2a":
         parts, start = 2, 2 * (form.need(("lo", "hi")) == "hi")
@@ -805,7 +815,7 @@ def _dp(form: _Form) -> Scalar:
     return Scalar((kind,), (first, second, kind), function)
 
 
-def _setp(form: _Form) -> Scalar:
+def _setp(form: _Modifiers) -> Scalar:
     kind, count, test = _test(form, _B + _INT + _FLOAT)
     source = (kind, kind, "pred")[:count]
     if not form.pair:
@@ -822,9 +832,12 @@ def _compare_and_inverse(test: Function) -> Function:
     return both
 
 
-def _second(form: _Form, kind: str) -> Function:
-    """Returns setp with a third operand: both results, the second of the inverse comparison."""
-    again = _Form(form.instruction)
+def _second(form: _Modifiers, kind: str) -> Function:
+    """Returns the function (a, b, c) of a setp with two destinations, for operands a and b of type
+    ``kind``: the comparison of a and b combined with the predicate c, and its inverse combined with
+    c.
+    """
+    again = _Modifiers(form.instruction)
     _, choose = _comparison(again)
     compare, combine = choose(kind), _COMBINE[again.need(_COMBINE)]
 
@@ -835,7 +848,7 @@ def _second(form: _Form, kind: str) -> Function:
     return both
 
 
-def _set(form: _Form) -> Scalar:
+def _set(form: _Modifiers) -> Scalar:
     result = next((x for x in form.rest if x in ("u32", "s32", "f32")), "u32")
     kind, count, test = _test(form, _B + _INT + _F, before=result)
     dtype = STORAGE[result]
@@ -845,45 +858,45 @@ def _set(form: _Form) -> Scalar:
     return Scalar((result,), source, lambda *operands: np.where(test(*operands), yes, no))
 
 
-def _selp(form: _Form) -> Scalar:
+def _selp(form: _Modifiers) -> Scalar:
     kind = form.need(_B + _INT + _F)
     return Scalar((kind,), (kind, kind, "pred"), lambda a, b, c: np.where(c, a, b))
 
 
-def _slct(form: _Form) -> Scalar:
+def _slct(form: _Modifiers) -> Scalar:
     kind = form.need(_B + _INT + _F)
     selector = form.need(("s32", "f32"))
     zero = STORAGE[selector].type(0)
     return Scalar((kind,), (kind, kind, selector), lambda a, b, c: np.where(c >= zero, a, b))
 
 
-def _mov(form: _Form) -> Scalar:
+def _mov(form: _Modifiers) -> Scalar:
     kind = form.need(_B + _INT + _F + ("pred",))
     return Scalar((kind,), (kind,), _identity)
 
 
-def _ex2(form: _Form) -> Scalar:
+def _ex2(form: _Modifiers) -> Scalar:
     if form.rest != ["approx", "ftz", "f32"]:
         _approximate(form)
     form.rest.clear()
     return Scalar(("f32",), ("f32",), ex2)
 
 
-def _approximate(form: _Form) -> Scalar:
+def _approximate(form: _Modifiers) -> Scalar:
     form.refuse("the bits of an approximation are documented nowhere; use IEEE operations")
 
 
-def _unsupported(form: _Form) -> Scalar:
+def _unsupported(form: _Modifiers) -> Scalar:
     form.refuse("this instruction is not supported")
 
 
-def _testp(form: _Form) -> Scalar:
+def _testp(form: _Modifiers) -> Scalar:
     test = form.need(("finite", "infinite", "number", "notanumber", "normal", "subnormal"))
     kind = form.need(_F)
     return Scalar(("pred",), (kind,), floats.classify(test, kind))
 
 
-def _copysign(form: _Form) -> Scalar:
+def _copysign(form: _Modifiers) -> Scalar:
     kind = form.need(_F)
     return Scalar((kind,), (kind, kind), lambda a, b: np.copysign(b, a))
 
@@ -893,7 +906,7 @@ _ALL_INT = tuple(f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64))
 _TO_INTEGER = {f"{mode}i": mode for mode in floats.MODES}
 
 
-def _cvt(form: _Form) -> Scalar:
+def _cvt(form: _Modifiers) -> Scalar:
     mode = form.take(*floats.MODES, *_TO_INTEGER)
     saturate = form.take("sat") is not None
     target = form.need(_ALL_INT + _FLOAT + _PACKED)
@@ -918,7 +931,7 @@ def _cvt(form: _Form) -> Scalar:
     return Scalar((target,), (source,), function)
 
 
-def _conversion(form: _Form, mode: str | None, target: str, source: str) -> Function:
+def _conversion(form: _Modifiers, mode: str | None, target: str, source: str) -> Function:
     dtype = STORAGE[target]
     if source in _ALL_INT and target in _ALL_INT:
         if mode is not None:
@@ -971,8 +984,8 @@ def _clamp_integer(source: str, target: str) -> Function:
     return lambda a: np.minimum(np.maximum(a, low), high).astype(dtype)
 
 
-_BUILDERS: dict[str, Callable[[_Form], Scalar]] = {
-    "abs": _one,
+_BUILDERS: dict[str, Callable[[_Modifiers], Scalar]] = {
+    "abs": _abs_or_neg,
     "add": _add,
     "and": _bitwise,
     "bfe": _bfe,
@@ -996,7 +1009,7 @@ _BUILDERS: dict[str, Callable[[_Form], Scalar]] = {
     "mov": _mov,
     "mul": _mul,
     "mul24": _mul24_or_mad24,
-    "neg": _one,
+    "neg": _abs_or_neg,
     "not": _bitwise,
     "or": _bitwise,
     "popc": _count,

@@ -1,7 +1,7 @@
-"""The formats of quantized weights, by name: :data:`FORMATS`.
+"""Formats of quantized weights, by name: :data:`FORMATS`.
 
-Each file of this package has one or several :class:`~ptxgen.numerics.weight_format.WeightFormat`;
-a new file is found.
+Each module of this package defines :class:`~ptxgen.numerics.weight_format.WeightFormat` objects;
+new modules are discovered.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def _found() -> dict[str, WeightFormat]:
 
 
 FORMATS: LazyDict[str, WeightFormat] = LazyDict(lambda: made(_found()))
-"""Formats by name, registered ones (:func:`register`) too."""
+"""Formats of quantized weights by name, including registered ones (:func:`register`)."""
 
 
 def register(format: WeightFormat) -> WeightFormat:
-    """Adds a format that is not in the package, and returns it.
+    """Adds a user's weight format to :data:`FORMATS`, and returns it.
 
-    Raises SpecError for a name that another format has.
+    Raises SpecError if another format has its name.
     """
     if FORMATS.get(format.name, format) != format:
         raise SpecError(f"there is a format {format.name!r} already")
@@ -36,7 +36,9 @@ def register(format: WeightFormat) -> WeightFormat:
 
 
 def format_named(name: object, what: str = "format") -> WeightFormat:
-    """The format of a name, or itself. Raises OptionError that tells the names there are."""
+    """Returns the weight format of a name; a format as it is. Raises OptionError, which lists the
+    names, for other values.
+    """
     if isinstance(name, WeightFormat):
         return name
     if isinstance(name, str) and name in FORMATS:

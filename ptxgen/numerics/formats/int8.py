@@ -1,4 +1,4 @@
-"""Integers of 8 bits with a scale for each block."""
+"""Weight format of 8-bit integers with a scale per block of 32 elements."""
 
 from ptxgen.numerics.weight_format import WeightFormat, signed
 

@@ -1,4 +1,4 @@
-"""NF4, QLoRA's format of 4 bits."""
+"""Weight format NF4, QLoRA's 4-bit NormalFloat."""
 
 from ptxgen.numerics.weight_format import WeightFormat
 
@@ -27,4 +27,4 @@ NF4 = WeightFormat(
     quantize="absmax",
     source="Dettmers et al., arXiv 2305.14314, appendix E",
 )
-"""Quantiles of a normal distribution, ascending."""
+"""NF4: values are quantiles of a normal distribution, ascending; one scale per 64 elements."""

@@ -126,9 +126,10 @@ def matrix(
     *,
     batched: bool = False,
 ) -> Param:
-    """Returns the tensor map of operand "a" or "b". ``box``: elements of a row, and rows, of a
-    copy. ``batched``: the map spans all matrices of a batch; a dimension with stride 0 has extent
-    1.
+    """Returns the tensor map of operand "a" or "b" in layout ``layout``. ``box``: elements of a
+    row, and rows, that one TMA copy moves; ``itemsize``: bytes of an element; ``swizzle``: width of
+    the swizzle pattern, in bytes. ``batched``: the map spans all matrices of a batch; a dimension
+    with stride 0 has extent 1.
     """
     rows, columns, letter, pitch = (
         (M, K, layout[0], LDA) if operand == "a" else (K, N, layout[1], LDB)
@@ -158,9 +159,9 @@ def abi(
     aliased: bool = False,
     epilogue: Epilogue | None = None,
 ) -> Abi:
-    """Returns the parameters of a kernel whose operands are of ``dtype``. ``batched``: adds the
-    strides of a batch. ``aliased``: omits ``__restrict__`` from the operands. ``epilogue``: adds
-    the arrays of a fused formula.
+    """Returns the parameters of a GEMM kernel whose operands are of ``dtype``, with the scalar
+    parameters ``more`` at the end. ``batched``: adds the strides of a batch. ``aliased``: omits
+    ``__restrict__`` from the operands. ``epilogue``: adds the arrays of a fused formula.
     """
     operand, beside, accumulator = ctypes(dtype)
     alone = "" if aliased else " __restrict__"
@@ -191,17 +192,17 @@ MEANINGS: Mapping[str, str] = {
     "cluster_n": "CTAs of a cluster along n; they share tiles of A",
     "consumers": "consumer warpgroups; one producer warp copies for them",
     "producer_warps": "warps that only copy (0: all warps copy)",
-    "copy_a": "path of A to shared memory",
-    "copy_b": "path of B to shared memory",
+    "copy_a": "copy method of A to shared memory",
+    "copy_b": "copy method of B to shared memory",
     "cta_threads": "threads of a CTA",
     "ctas_per_sm": "CTAs that share an SM (bounds registers a thread)",
     "epilogue": "formula applied to the result before it is stored (-: none)",
     "spilled_sums": "sums of each fragment's second set that a thread keeps in shared memory",
-    "lanes": "lanes of a warp that one slice takes",
+    "lanes": "lanes of a warp that belong to one slice",
     "lanes_m": "lanes of a slice along m; the others are along n",
     "layout": "storage of A and B, row-major: N is [M, K] or [K, N], T its transpose",
     "fma_order": "order in which a thread updates its outputs at each k",
-    "outputs_per_thread": "outputs a thread",
+    "outputs_per_thread": "outputs that a thread computes",
     "persistent": "whether the grid is bounded and each CTA computes several tiles",
     "align_a": "alignment of A's rows, in bytes; a copy moves as many",
     "align_b": "alignment of B's rows, in bytes; a copy moves as many",
@@ -217,10 +218,10 @@ MEANINGS: Mapping[str, str] = {
     "stages": "stages of the ring buffer in shared memory",
     "streamed": "operands loaded with L2's evict-first policy",
     "swap_operands": "whether mma's 16 rows are columns of B (for few rows of A)",
-    "tm": "rows of C a thread",
-    "tn": "columns of C a thread",
-    "warps_m": "warps along m",
-    "warps_n": "warps along n",
+    "tm": "rows of C that a thread computes",
+    "tn": "columns of C that a thread computes",
+    "warps_m": "warps of a CTA (or slice) along m",
+    "warps_n": "warps of a CTA (or slice) along n",
 }
 """Descriptions of the fields of GEMM specs, for the ``ptxgen`` command."""
 
@@ -256,7 +257,8 @@ class GemmSpec(KernelSpec):
 
     meanings: ClassVar[Mapping[str, str]] = MEANINGS
     in_pieces: ClassVar[bool] = False
-    """Whether rows of tiles are read in pieces of 128 bytes, the size of an L2 line."""
+    """Whether the kernel reads rows of its tiles in pieces of 128 bytes, the size of an L2 line, so
+    that unaligned rows cost extra traffic."""
 
     @property
     def label(self) -> str:
@@ -289,7 +291,7 @@ class GemmSpec(KernelSpec):
 
     @property
     def ragged(self) -> bool:
-        """Whether rows of the result that are not aligned are also stored by vectors."""
+        """Whether the kernel has code that stores unaligned rows of the result by vectors."""
         return False
 
     @property

@@ -105,8 +105,11 @@ class TmaPanels(Load):
 
 @dataclass(frozen=True)
 class Gather(Load):
-    """Load of a convolution whose A, windows of images, a producer warpgroup gathers, 8 channels a
-    thread. ``filters``: one of :data:`FILTERS`; ``pixels``: one of :data:`PIXELS`.
+    """Load of a convolution: a producer warpgroup gathers A (windows of images), 8 elements a
+    thread.
+
+    ``filters``: path of B to shared memory, one of :data:`FILTERS`; ``pixels``: method by which a
+    thread loads its 8 elements, one of :data:`PIXELS`.
     """
 
     filters: str

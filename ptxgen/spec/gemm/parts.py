@@ -17,7 +17,7 @@ from ptxgen.spec.gemm.stores import Store
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of one GEMM kernel, one of each kind."""
+    """Schedule, load, split and store: the four parts from which a GEMM kernel is made."""
 
     schedule: Schedule
     load: Load

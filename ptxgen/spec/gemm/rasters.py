@@ -65,7 +65,9 @@ class Raster:
 
 @dataclass(frozen=True)
 class Bands(Raster):
-    """Raster in bands of ``rows`` tile rows (0: columns); ``together`` CTAs share a tile."""
+    """Raster whose tiles are in bands of ``rows`` tile rows, or column by column if ``rows`` is 0.
+    ``together``: CTAs, a cluster, that compute one tile.
+    """
 
     rows: int
     together: int = 1

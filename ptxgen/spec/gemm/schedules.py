@@ -70,8 +70,9 @@ class Batch(Schedule):
 
 @dataclass(frozen=True)
 class Chunks(Schedule):
-    """Schedule of split-K: a work item is one chunk of a tile. ``beside``: the chunks of a tile
-    follow one another in convolutions with fewer filter elements than pixels.
+    """Schedule of split-K: a work item is one chunk of a tile. ``beside``: in convolutions with
+    more pixels than filter elements the chunks of one tile follow each other, since they read the
+    same pixels; else the tiles of one chunk do.
     """
 
     beside: bool = False

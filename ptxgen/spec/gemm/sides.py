@@ -39,7 +39,7 @@ class Side:
 
     @property
     def shift(self) -> int:
-        """Base-2 logarithm of the number of rows after which the swizzle changes."""
+        """Base-2 logarithm of the number of consecutive rows that are permuted alike."""
         return 4 - (self.mask + 1).bit_length()
 
 

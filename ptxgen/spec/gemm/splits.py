@@ -60,8 +60,9 @@ class Serial(Split):
 
 @dataclass(frozen=True)
 class Meeting:
-    """Base of the splits of kernels whose threads copy tiles. ``file``: name of the macro file, in
-    families that have such files.
+    """Base of the splits of kernels whose threads copy tiles; a split says where partial sums of a
+    tile's chunks are added. ``file``: name of the split's macro file, in families that have one for
+    each split.
     """
 
     file: ClassVar[str] = "chain"

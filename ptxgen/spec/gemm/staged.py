@@ -46,7 +46,7 @@ class StagedSpec(GemmSpec):
 
     @property
     def meeting(self) -> Meeting:
-        """Split: the place where partial sums of a tile's chunks are added."""
+        """Split of the kernel, which says where partial sums of a tile's chunks are added."""
         found = {"workspace": Workspace(), "serial": Turns(), "slices": Slices()}
         return found.get(self.split, OneChain())
 

@@ -25,9 +25,11 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "phases": ("ldc", "row_c", "image_c", "first_c", "right_c", "below_c"),
     }
 )
-"""Addressing modes of the result's rows, each with its stride parameters. Rows of one matrix; of a
-batch; of one matrix, with a bias for each group; of a matrix for each group; of a matrix whose
-columns are panels of taps; pixels of images; pixels of images, in several phases."""
+"""Addressing modes of the result's rows, each with its stride parameters: "matrix" (rows of one
+matrix), "batch" (of a batch of matrices), "groups" (of one matrix, with a bias for each group of
+rows), "sums" (of a matrix for each group), "panels" (of a matrix whose columns are panels, each of
+one filter tap), "windows" (rows are pixels of images) or "phases" (pixels of images, in several
+phases of a strided dgrad)."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Store:
 
     @property
     def panels(self) -> bool:
-        """Whether the result's columns are panels of taps
-        (:class:`ptxgen.spec.gemm.loads.TmaPanels`).
+        """Whether the result's columns are panels, each with channels of one filter tap, as in
+        wgrad (:class:`ptxgen.spec.gemm.loads.TmaPanels`).
         """
         return self.place == "panels"
 

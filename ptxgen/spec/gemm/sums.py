@@ -14,7 +14,9 @@ from ptxgen.spec.gemm import CHUNK, CHUNKS, CONTEXT, MEANINGS, PARTIAL_SUMS, abi
 
 
 class FinishingSpec(KernelSpec):
-    """Base of the kernels that run after a product, in CTAs of ``cta_threads`` threads."""
+    """Base of the kernels that finish a product after the GEMM kernel: they add partial sums or
+    apply the epilogue. A CTA has ``cta_threads`` threads.
+    """
 
     cta_threads: int
 
@@ -41,8 +43,8 @@ class FinishingSpec(KernelSpec):
         return 0
 
     def moving(self, steps: Expr, loads: Expr, stores: Expr, unit: str) -> KernelCost:
-        """Returns the cost of a kernel that loads ``loads`` bytes in ``steps`` dependent steps, and
-        stores ``stores`` bytes.
+        """Returns the cost of a kernel that loads ``loads`` bytes in ``steps`` dependent steps of
+        ``unit`` (one of :data:`ptxgen.cost.kernel.UNITS`), and stores ``stores`` bytes.
         """
         return KernelCost(8, self.grid, (Phase(unit, steps, const(0)),), loads, loads, stores)
 
@@ -104,9 +106,10 @@ class SumsSpec(FinishingSpec):
         return all_of((self.partial_bytes <= WORKSPACE_MAX, self.grid <= GRID_MAX))
 
     def bounds(self, ahead: str, count: int, last: str, most: Expr) -> tuple[Any, ...]:
-        """Returns the index bounds of the kernel. ``ahead``: expression of the next chunk to load,
-        at most ``count`` past the end; ``last``: expression of the last output's index, at most
-        ``most``.
+        """Returns the bounds of the kernel's 32-bit index arithmetic
+        (:attr:`KernelSpec.index_bounds`). ``ahead``: C++ expression of the next chunk to load,
+        which is at most ``count`` past the last; ``last``: C++ expression of the last output's
+        index, which is at most ``most``.
         """
         return (
             ("k + chunk - 1", K + CHUNK - 1, INDEX_MAX),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ptxgen.graph.fuse import index_of, walking
+from ptxgen.graph.fuse import axis_splits, index_of
 from ptxgen.graph.inplace import copied
 from ptxgen.ops import gemm
 from ptxgen.ops.attention import sharing
@@ -26,8 +26,8 @@ Copies = Mapping[Memory, tuple[Buffer, Buffer]]
 
 
 def shared(program: Program) -> Iterator[Step]:
-    """Yields the steps of a program, in which attention and batched products read the sources of
-    keys and values that were repeated for several heads.
+    """Yields the steps of a program, in which attention and batched products read original keys and
+    values instead of copies that repeat them for several heads.
     """
     copies: dict[Memory, tuple[Buffer, Buffer]] = {}
     for step in program.steps:
@@ -42,12 +42,14 @@ def shared(program: Program) -> Iterator[Step]:
 
 
 def _attention(step: Step, copies: Copies) -> Step | None:
-    """Returns attention that reads the sources of repeated keys and values; None if it cannot."""
+    """Returns an attention step that reads the original keys and values instead of repeated copies;
+    None if it reads no such copies.
+    """
     k, v = (x for n in "kv" if isinstance(x := step.bind[n], Buffer))
     if k.memory not in copies or v.memory not in copies:
         return None
     for by in range(k.shape[-2], 1, -1):
-        keys, values = (_once(x, by, *copies[x.memory]) for x in (k, v))
+        keys, values = (_one_per_group(x, by, *copies[x.memory]) for x in (k, v))
         if keys is None or values is None:
             continue
         problem = sharing(step.problem, by, keys, values)
@@ -56,9 +58,9 @@ def _attention(step: Step, copies: Copies) -> Step | None:
     return None
 
 
-def _once(x: Buffer, by: int, source: Buffer, target: Buffer) -> Buffer | None:
-    """Returns the view of ``source`` with one head for each ``by`` equal heads of its copy ``x``
-    [batch, tokens, heads, ...]; None if adjacent heads are no copies of one.
+def _one_per_group(x: Buffer, by: int, source: Buffer, target: Buffer) -> Buffer | None:
+    """Returns the view of ``source`` with one head for each ``by`` adjacent heads of ``x`` [batch,
+    tokens, heads, ...], a view of its copy ``target``; None if these are not copies of one head.
     """
     if x.ndim != 4 or x.shape[2] % by:
         return None
@@ -69,8 +71,8 @@ def _once(x: Buffer, by: int, source: Buffer, target: Buffer) -> Buffer | None:
 
 
 def _products(step: Step, copies: Copies) -> Step | None:
-    """Returns a batched product that reads the source of its repeated second operand, each matrix
-    once for all products that share it; None if it cannot.
+    """Returns a batched product that reads its second operand's original matrices instead of
+    repeated copies; None if it reads no such copies.
     """
     a, b, c = (step.bind.get(n) for n in "abc")
     if step.problem.count == 1 or step.also_read:
@@ -81,7 +83,7 @@ def _products(step: Step, copies: Copies) -> Step | None:
         return None
     source, target = copies[b.memory]
     first, second, result = gemm.batch_of(step.problem, a, b, c)
-    for axis, inner in walking(second.one(-1, 0).one(-1, 0), target):
+    for axis, inner in axis_splits(second.one(-1, 0).one(-1, 0), target):
         first, second, result = (x.split(axis, inner) for x in (first, second, result))
     index = index_of(target, second)
     if index is None:
@@ -89,11 +91,13 @@ def _products(step: Step, copies: Copies) -> Step | None:
     found = index.of(source, second.shape)
     problem = gemm.sharing(step.problem, first, found, result)
     return (
-        replace(step, problem=problem, bind={**step.bind, "b": _each(found)}) if problem else None
+        replace(step, problem=problem, bind={**step.bind, "b": _without_broadcast(found)})
+        if problem
+        else None
     )
 
 
-def _each(x: Buffer) -> Buffer:
+def _without_broadcast(x: Buffer) -> Buffer:
     """Returns a view without dimensions of size 1 or stride 0."""
     for axis in reversed(range(x.ndim)):
         if x.shape[axis] == 1 or not x.strides[axis]:

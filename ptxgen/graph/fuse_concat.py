@@ -1,8 +1,8 @@
 """Fusion of concatenations with the elementwise step that reads them.
 
 A concatenation copies each array into its part of a memory. An elementwise step that reads all of
-it is cut into the same parts. Each part reads its own array, and all parts are one step. So
-exchanged halves, as in rotary embeddings, are not stored.
+it is cut into the same parts. Each part reads its own array, and all parts are one step. So swapped
+halves, as in rotary embeddings, are not stored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ptxgen.errors import FormulaError, ShapeError
-from ptxgen.graph.fuse import Region, beside, joined, region
+from ptxgen.graph.fuse import Region, combined, joined, region
 from ptxgen.graph.worth import worth
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.step import Operand, Program, Step
@@ -38,7 +38,7 @@ def in_parts(program: Program) -> Iterator[Step]:
         given = memory.role == INPUT or memory in outputs
         if given or len(last) != 1 or len(numbers) > PARTS_MAX or numbers[-1] >= last[0]:
             continue
-        found = _without(steps, memory, numbers, last[0])
+        found = _fused_parts(steps, memory, numbers, last[0])
         if found is not None:
             for number in numbers:
                 steps[number] = None
@@ -46,10 +46,13 @@ def in_parts(program: Program) -> Iterator[Step]:
     yield from (step for step in steps if step is not None)
 
 
-def _without(
+def _fused_parts(
     steps: Sequence[Step | None], memory: Memory, numbers: Sequence[int], last: int
 ) -> Step | None:
-    """Fuses steps ``numbers``, which write parts of ``memory``, into step ``last``, or None."""
+    """Fuses the elementwise steps at indices ``numbers``, each of which writes a part of
+    ``memory``, into the step at index ``last``, which reads it. Returns the fused step; None if
+    that is impossible or predicted to be slower.
+    """
     step = steps[last]
     of = region(step, last) if step is not None else None
     if of is None:
@@ -66,14 +69,14 @@ def _without(
     if not 1 < len(firsts) <= PARTS_MAX:
         return None
     firsts.sort(key=lambda r: r.results[0][1].offset)
-    if not _apart([r.results[0][1] for r in firsts]):
+    if not _evenly_spaced([r.results[0][1] for r in firsts]):
         return None
     for axis in range(len(of.shape)):
         parts = _cut(of, axis, firsts)
         try:
             if parts is not None:
                 names = dict.fromkeys(n for r in firsts for n in r.names)
-                made = replace(beside(*parts), names=(*names, *of.names)).step()
+                made = replace(combined(*parts), names=(*names, *of.names)).step()
                 before = [s for number in (*numbers, last) if (s := steps[number]) is not None]
                 return made if worth(made, before) else None
         except (ShapeError, FormulaError):
@@ -81,8 +84,8 @@ def _without(
     return None
 
 
-def _apart(written: Sequence[Buffer]) -> bool:
-    """Whether buffers have one shape and layout, constant distances, and no element in common."""
+def _evenly_spaced(written: Sequence[Buffer]) -> bool:
+    """Whether buffers have one shape and layout, equal distances, and no element in common."""
     first, second = written[:2]
     step = second.offset - first.offset
     alike = all(
@@ -95,7 +98,10 @@ def _apart(written: Sequence[Buffer]) -> bool:
 
 
 def _cut(of: Region, axis: int, firsts: Sequence[Region]) -> list[Region] | None:
-    """Cuts a region into equal parts along an axis, each fused with the region that it reads."""
+    """Cuts a region into equal parts along an axis, one for each of ``firsts``, the regions that
+    write the concatenation that it reads. Fuses each part with its region; None if one cannot be
+    fused.
+    """
     inner, rest = divmod(of.shape[axis], len(firsts))
     if rest or not inner:
         return None
@@ -110,7 +116,9 @@ def _cut(of: Region, axis: int, firsts: Sequence[Region]) -> list[Region] | None
 
 
 def _part(of: Region, axis: int, start: int, length: int) -> Region:
-    """Returns a region of elements ``start`` to ``start + length`` along an axis."""
+    """Returns the part of a region that computes elements ``start`` to ``start + length`` along an
+    axis.
+    """
 
     def cut(x: Operand) -> Operand:
         return x.narrowed(axis, start, length) if isinstance(x, Buffer) else x

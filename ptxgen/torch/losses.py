@@ -87,7 +87,7 @@ class LinearCrossEntropy(torch.nn.Module):
     layer.
 
     ``weight`` and ``bias`` become parameters of the module, and may be shared with others; options
-    are those of the function. A call raises the function's errors.
+    are those of the function. Raises the function's errors, when it is called.
     """
 
     def __init__(

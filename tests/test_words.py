@@ -61,3 +61,9 @@ def test_texts_of_modules_classes_functions_and_assignments_are_read(words):
 
 def test_nothing_in_the_project_is_at_fault(words):
     assert not [line for _, line in words.faults(list(words.FOLDERS))]
+
+
+def test_names_that_say_nothing_are_found(words):
+    source = "def told(x, *, mine):\n    self.walked = 1\n    _Missed = x\n    return told.stands\n"
+    found = [name for _, name in words.named(source) if words.is_banned(name)]
+    assert sorted(found) == ["_Missed", "mine", "told", "walked"]

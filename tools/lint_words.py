@@ -1,7 +1,8 @@
-"""Checks docstrings and commit subjects: openings, lengths, form. ``make lint`` runs it.
+"""Checks docstrings, names and commit subjects. ``make lint`` runs it.
 
 A docstring is the text of a module, class or function, or the text after an assignment. Its first
 line stands alone: it begins with a noun phrase or a verb in the third person, and has three words.
+Functions, classes, fields, parameters and variables of the package have no name of BANNED.
 A commit subject is an imperative of at most 72 characters without a full stop; commits after the
 one that added this file are checked.
 """
@@ -39,6 +40,35 @@ FORMS = (
     "Removed",
 )
 """Forbidden first words of commit subjects: verbs that are not imperative."""
+
+
+BANNED = frozenset(
+    {
+        "add_up", "alone_along", "heard", "lie", "look_up", "meet", "mine", "missed", "no_way",
+        "pw", "rowops", "rowwise", "stand", "stands", "swap", "told", "walked", "watched", "weigh",
+        "whose", "workload",
+    }
+)  # fmt: skip
+"""Names that say nothing of a thing, or have another meaning in the field; without underscores at
+their ends, in lower case."""
+
+
+def named(source: str) -> Iterator[tuple[int, str]]:
+    """Yields the line and the name of each definition, parameter and assignment."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+
+
+def is_banned(name: str) -> bool:
+    """Whether a name is one of :data:`BANNED`."""
+    return name.strip("_").lower() in BANNED
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
@@ -92,14 +122,17 @@ def subjects() -> list[str]:
 
 
 def faults(folders: list[str]) -> Iterator[tuple[str, str]]:
-    """Yields file name and message of each docstring's fault."""
+    """Yields file name and message of each fault of a docstring or a name."""
     for folder in folders:
         root = CHECKOUT / folder
         for path in sorted(root.rglob("*.py")) if root.is_dir() else [root]:
-            for line, text in texts(path.read_text(encoding="utf-8")):
+            source, name = path.read_text(encoding="utf-8"), path.relative_to(CHECKOUT).as_posix()
+            for line, text in texts(source):
                 if why := fault(text):
-                    name = path.relative_to(CHECKOUT).as_posix()
                     yield name, f"{name}:{line}: {text.split(chr(10))[0][:60]!r} {why}"
+            for line, word in named(source) if name.startswith("ptxgen/") else ():
+                if is_banned(word):
+                    yield name, f"{name}:{line}: {word!r} is no name here (BANNED)"
 
 
 def main() -> int:

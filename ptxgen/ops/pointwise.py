@@ -36,7 +36,7 @@ from ptxgen.program.step import Operand
 from ptxgen.runtime.strided import spread
 from ptxgen.spec import Problem
 from ptxgen.spec.abi import PARAMETERS_MAX
-from ptxgen.spec.pointwise import BESIDE, RANK_MAX, Form, PointwiseSpec, vectors, walked
+from ptxgen.spec.pointwise import BESIDE, RANK_MAX, Form, PointwiseSpec, loop_parameters, vectors
 
 TABLE = ("pointwise",)
 NODES_MAX = 20_000
@@ -361,7 +361,7 @@ def problem(
     if form.factor is not None:
         x, y = arrays[form.factor[0]], arrays[used[first]]
         in_place = x.memory is y.memory and x.offset == y.offset
-    scalars = walked(loops.sizes, [steps for _, steps in sets], form.vector, side)
+    scalars = loop_parameters(loops.sizes, [steps for _, steps in sets], form.vector, side)
     _fits(name, form, shape)
     total = prod(shape)
     values = {

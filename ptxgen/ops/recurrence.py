@@ -49,8 +49,8 @@ def _check(what: str, first: str, arrays: dict[str, Buffer | None], wide: tuple[
             continue
         takes = "float32" if name in wide else lead.dtype
         if x.dtype != takes:
-            whose = "" if name in wide else f", that of {first}"
-            raise DtypeError(f"{name} has dtype {x.dtype}; {what} takes {takes}{whose}")
+            suffix = "" if name in wide else f", that of {first}"
+            raise DtypeError(f"{name} has dtype {x.dtype}; {what} takes {takes}{suffix}")
 
 
 def _within(space: Any, values: dict[str, int], what: str) -> None:

@@ -283,8 +283,8 @@ class Hooks:
     ``names``: values of the names in these lines, each written with a ``$``. ``autograd``: whether
     tensors that need gradients are checked for; ``recorded``: the function for calls with such
     tensors, which takes all arguments in order. ``arrays``: whether the code takes the arrays after
-    the pointers. ``told``: whether the fast path returns the pair (code, results), with None for
-    the code if the call took the slow path.
+    the pointers. ``returns_code``: whether the fast path returns the pair (code, results), with
+    None for the code if the call took the slow path.
     """
 
     before: Sequence[str] = ()
@@ -295,7 +295,7 @@ class Hooks:
     autograd: bool = True
     recorded: Callable[..., Any] | None = None
     arrays: bool = False
-    told: bool = False
+    returns_code: bool = False
 
 
 PLAIN = Hooks()
@@ -353,7 +353,7 @@ def fast_path(
         lines.append(f"        if ({' or '.join(body.grads)}) and $recording():")
         lines.append(f"            return $recorded({arguments})")
     passed_on = [*body.pointers, *(body.arrays if hooks.arrays else ())]
-    code, none = ("$code, ", "None, ") if hooks.told else ("", "")
+    code, none = ("$code, ", "None, ") if hooks.returns_code else ("", "")
     lines += [
         "        try:",
         *(f"            {line}" for line in body.lines),

@@ -689,7 +689,7 @@ class HopperSpec(WarpSpecialisedSpec, AttentionSpec):
             rows=self.warps * self.row_record_bytes,
             barriers=16 * (self.stages + self.AHEAD) + 8 * self.stages,
             found=4 * self.LOOKING * self.stages,
-            told=self.AHEAD * self.told,
+            told=self.AHEAD * self.tile_info_bytes,
         )
 
     @property
@@ -725,7 +725,7 @@ class HopperSpec(WarpSpecialisedSpec, AttentionSpec):
     @property
     def stages(self) -> int:
         held = self.tiles[0].bytes + self.warps * (self.room + self.row_record_bytes)
-        held += (24 + 4 * self.LOOKING) * STAGES_MAX + self.AHEAD * (16 + self.told)
+        held += (24 + 4 * self.LOOKING) * STAGES_MAX + self.AHEAD * (16 + self.tile_info_bytes)
         return min(STAGES_MAX, ((self.shared_kib << 10) - held) // self.stage)
 
     @property
@@ -733,7 +733,7 @@ class HopperSpec(WarpSpecialisedSpec, AttentionSpec):
         return self.at["end"]
 
     @property
-    def told(self) -> int:
+    def tile_info_bytes(self) -> int:
         """Bytes of a tile record in the queue from producer to consumers."""
         whole, each = TILE_RECORD_BYTES
         return whole + each * self.consumers
@@ -830,8 +830,8 @@ class MaskedSpec(HopperSpec):
         return maps.CHUNK // self.block
 
     @property
-    def told(self) -> int:
-        return super().told + 2 * maps.CHUNKS_MAX * self.bits // 8
+    def tile_info_bytes(self) -> int:
+        return super().tile_info_bytes + 2 * maps.CHUNKS_MAX * self.bits // 8
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

@@ -417,7 +417,7 @@ def magic(divisor: int) -> tuple[int, int]:
     return (((1 << 32) * ((1 << shift) - divisor)) // divisor + 1) & INDEX_MAX, shift
 
 
-def walked(
+def loop_parameters(
     sizes: Sequence[int], strides: Sequence[Sequence[int]], vector: int, side: int = 0
 ) -> dict[str, int]:
     """Returns the kernel's size and stride parameters by name; sizes that are divisors have a

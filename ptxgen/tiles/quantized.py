@@ -62,12 +62,12 @@ def dequantized(dense: Route) -> Route:
     """Returns the route ``dense`` with a dequantization before it, whose result it reads as B."""
     main = dense.main
     assert isinstance(main, GemmSpec), "of products"
-    first, so = weight(main.layout, main.dtype)
+    first, scalars = weight(main.layout, main.dtype)
 
     def reading(step: Step) -> Step:
         if step.kernel.prepares:
             return step
-        return Step(step.kernel, {**step.bind, "b": WEIGHT}, {**step.given, **so})
+        return Step(step.kernel, {**step.bind, "b": WEIGHT}, {**step.given, **scalars})
 
     steps = (first, *map(reading, dense.steps))
     return Route(steps, reason=f"the weight is dequantized first; {dense.reason}")

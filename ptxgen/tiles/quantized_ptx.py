@@ -22,11 +22,11 @@ Tile = tuple[int, int, int, int]
 
 
 def _kernel(
-    layout: str, tile: Tile, ahead: int = 1, look_up: str = "select", contract: Contract = FMA
+    layout: str, tile: Tile, ahead: int = 1, lookup: str = "select", contract: Contract = FMA
 ) -> QuantizedPtxSpec:
     bm, tm, tn, warps = tile
     return QuantizedPtxSpec(
-        layout, bm, tm, tn, warps, lookup=look_up, prefetch=ahead, contract=contract
+        layout, bm, tm, tn, warps, lookup=lookup, prefetch=ahead, contract=contract
     )
 
 
@@ -83,8 +83,8 @@ def wide_routes(layout: str) -> tuple[Route, ...]:
     then = (FinishSpec(),) if layout == "NT" else ()
     tensor = (
         *(
-            QuantizedMmaSpec(layout, bm, tm, tn, warps, lookup=look_up, prefetch=ahead)
-            for (bm, tm, tn, warps), ahead, look_up in _ANY[layout]
+            QuantizedMmaSpec(layout, bm, tm, tn, warps, lookup=lookup, prefetch=ahead)
+            for (bm, tm, tn, warps), ahead, lookup in _ANY[layout]
         ),
         *(
             QuantizedMmaSpec(

@@ -44,11 +44,11 @@ class Summands(TorchFunctionMode):
     def __init__(self, given: Sequence[Any], views: Sequence[int]) -> None:
         super().__init__()
         origins = [*range(len(given) - len(views)), *views]
-        watched = [i for i, x in zip(origins, given, strict=True) if _has_gradient(x)]
-        self._count = len(watched)
-        self._places: dict[int, list[int]] = {i: [] for i in watched}
+        with_gradient = [i for i, x in zip(origins, given, strict=True) if _has_gradient(x)]
+        self._count = len(with_gradient)
+        self._places: dict[int, list[int]] = {i: [] for i in with_gradient}
         """Positions of an input and its views among the tensors that require grad, by input."""
-        for place, i in enumerate(watched):
+        for place, i in enumerate(with_gradient):
             self._places[i].append(place)
 
     def __torch_function__(

@@ -205,7 +205,7 @@ class Recorder:
         """Function like :attr:`compute` that returns a pair: generated code that ran the call, or
         None, and results.
         """
-        return self._computing(Hooks(autograd=False, told=True))
+        return self._computing(Hooks(autograd=False, returns_code=True))
 
     def _computing(self, hooks: Hooks) -> Callable[..., Any]:
         frame = Frame(self.of, copies=True, placed=True, memo=self._codes, hooks=hooks)

@@ -386,9 +386,9 @@ def _registers(segments: list[Segment], reading: Reading) -> tuple[frozenset[str
         at = changed.pop()
         out = into[at] | gen[at]
         for following in segments[at].next:
-            meet = into[following.index] & out
-            if meet != into[following.index]:
-                into[following.index] = meet
+            common = into[following.index] & out
+            if common != into[following.index]:
+                into[following.index] = common
                 changed.add(following.index)
     doubtful = 0
     for at in range(len(segments)):

@@ -277,8 +277,9 @@ class _Text:
         return INDENT * 2, guards
 
     def _write_routes(self, found: Mapping[str, Sequence[RouteLaunches]]) -> None:
-        """Writes the constant ``ROUTES``, and the statement that selects from it the routes whose
-        lower bounds the call's alignments satisfy.
+        """Writes the constant ``ROUTES``, and the statement that selects the routes that a call can
+        take: each requires alignments, or other variables of few values, of at least
+        ``RouteLaunches.least``.
 
         ``found``: the routes of each table, by its name.
         """

@@ -371,7 +371,8 @@ LOG2: tuple[float, ...] = (
 """Ascending coefficients of ``(log2(1 + t) - t / ln 2) / t**2``, 1 + t from ``sqrt(1/2)`` to
 ``sqrt(2)``; relative error of log2 2**-27.6."""
 LOG2_SPLIT_BITS = 0x3F3504F3
-"""Bits of ``sqrt(1/2)``, the least ``1 + t`` in log2; so n + log2(1 + t) never cancels."""
+"""Bits of ``sqrt(1/2)`` in float32. log2 splits x into ``2**n * (1 + t)`` with ``1 + t`` in
+[sqrt(1/2), sqrt(2)): near x = 1 n is 0, so ``n + log2(1 + t)`` does not cancel."""
 
 
 @_function(lambda x, y: (1 / (x * math.log(2)),))

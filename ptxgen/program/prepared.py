@@ -278,13 +278,14 @@ def _compiled(text: str, name: str) -> Any:
 class Hooks:
     """Source lines and options that are added to a generated fast path.
 
-    ``before``: lines at its beginning; ``checks``: conditions without which no code is looked up;
-    ``keyed``: expressions that are added to the key; ``hit``: lines before cached code is run;
-    ``names``: values of the names in these lines, each written with a ``$``. ``autograd``: whether
-    tensors that need gradients are checked for; ``recorded``: the function for calls with such
-    tensors, which takes all arguments in order. ``arrays``: whether the code takes the arrays after
-    the pointers. ``returns_code``: whether the fast path returns the pair (code, results), with
-    None for the code if the call took the slow path.
+    ``before``: lines at its beginning; ``checks``: conditions of the fast path: a call that fails
+    one takes the slow path; ``keyed``: expressions that are appended to the key of cached code;
+    ``hit``: lines before cached code is run; ``names``: values of the names in these lines, each
+    written with a ``$``. ``autograd``: whether the fast path looks for tensors that require
+    gradients; ``recorded``: called with all arguments, in order, when it finds one. ``arrays``:
+    whether cached code is passed the arrays, too, after their pointers. ``returns_code``: whether
+    the fast path returns the pair (code, results), with None for the code if the call took the slow
+    path.
     """
 
     before: Sequence[str] = ()

@@ -31,8 +31,8 @@ warps."""
 WARP_KEYS = 16, 32
 """Legal numbers of keys whose scores one warp of a cluster computes."""
 CLUSTER_WIDTH_MAX = {4: 128, 8: HEAD_MAX}
-"""Largest head dimension whose keys and values fit shared memory, by the number of CTAs of a
-cluster."""
+"""Largest head dimension at which a cluster's shared memory holds all keys and values of one split,
+by the number of CTAs of the cluster."""
 CTA_WIDTH_MAX = {8: HEAD_MAX, 16: 192}
 """Largest head dimension whose keys and values fit shared memory with 16 keys a warp, by the number
 of warps of a CTA."""

@@ -43,7 +43,9 @@ def chunks(keys: Expr) -> Expr:
 
 
 def scratch(keys: Expr) -> dict[str, Expr]:
-    """Returns the bytes of the bit map and of its summaries, by pointer parameter."""
+    """Returns the bytes of a mask's bit map and of its summary words (two for each block of queries
+    and chunk of keys), by pointer parameter. ``keys``: keys of the longest sequence.
+    """
     blocks = MAPS * chunks(keys)
     return {"mask_bits": blocks * (QUERIES * CHUNK // 8), "mask_blocks": blocks * 8}
 

@@ -47,7 +47,7 @@ ldmatrix reads, which divide a warp's tile."""
 
 @cache
 def space(dtype: str) -> Space:
-    """Returns the space of products of ``dtype`` elements."""
+    """Returns the space of products of two 4-bit matrices; ``dtype``, "s4" or "u4", bounds K."""
     return Space(
         f"products of {dtype}",
         (

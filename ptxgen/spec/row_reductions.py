@@ -65,7 +65,8 @@ through scratch memory, 8 bytes each."""
 ROW_PREFETCH_MAX = 48
 """Most registers of a lane for prefetched column values of a whole row."""
 EARLY_PREFETCH_MAX = 16
-"""Most registers of a lane for column values that are prefetched while a row is reduced."""
+"""Most registers of a lane for operands with one element a column (such as a norm's weight) that
+are loaded together with the row. If they need more, they are loaded when a stage uses them."""
 READ_MAX = 64
 """Largest value of the variable READ, the bytes that are read for each element."""
 

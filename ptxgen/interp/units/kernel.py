@@ -69,7 +69,10 @@ def register_dtype(type: str) -> np.dtype[Any]:
 
 
 class Block:
-    """Decoded segment: a list of operations, and the operation that ends it."""
+    """Straight-line run of decoded instructions: its operations where all lanes that live run it
+    (``full``) and where only some do (``masked``), and the operation that ends it: a branch, an
+    exit or a wait.
+    """
 
     __slots__ = (
         "collective",

@@ -240,7 +240,7 @@ MISTAKES = (
         TEMPLATE + "mma/gemm.cu.j2",
         "const float low = __fadd_rn(acc[i][j][2 * h], 0.0f)",
         "const float low = acc[i][j][2 * h]",
-        golden("mma_nn_bf16_128x128x64_c*"),
+        golden("mma_nn_bf16_128x128x64_*"),
     ),
     Mistake(
         "results of rows negated",

@@ -33,6 +33,7 @@ from ptxgen.torch.lowering import Context, Like
 from ptxgen.torch.operators import SYMBOLIC
 from ptxgen.torch.tracing import as_served, resizing
 from ptxgen.torch.trees import leaves
+from ptxgen.torch.unserved import draws
 
 
 def export(
@@ -165,9 +166,7 @@ class Whole(Schedule):
             if spec is not None:
                 alone = spec.kind is InputKind.CONSTANT_TENSOR
             else:
-                tags = getattr(node.target, "tags", ())
-                drawn = torch.Tag.nondeterministic_seeded in tags
-                alone = not drawn and found.issuperset(node.all_input_nodes)
+                alone = not draws(node.target) and found.issuperset(node.all_input_nodes)
             if alone:
                 found.add(node)
         return found

@@ -45,7 +45,7 @@ from ptxgen.torch.record import NAMES
 from ptxgen.torch.replay import Replay
 from ptxgen.torch.tracing import as_served
 from ptxgen.torch.trees import leaves
-from ptxgen.torch.unserved import NotServed, reason
+from ptxgen.torch.unserved import NotServed, draws, reason
 from ptxgen.torch.updates import (
     IN_PLACE,
     Update,
@@ -577,7 +577,7 @@ class Schedule:
             level = max(first, *(levels[x] + (c and node in self.lowered) for x, c in behind), 0)
             if _mutable(node):
                 level = max(first, *levels.values())  # behind all that is there
-            if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            if draws(node.target):
                 level = drawn = max(level, drawn)  # random numbers are drawn in their order
             levels[node] = level
         return levels
@@ -627,7 +627,7 @@ class Schedule:
             return True
         if op.namespace == "aten" and op.overloadpacket.__name__ in MOVES:
             return True  # the block never sees these: they are in functional graphs alone
-        if torch.Tag.nondeterministic_seeded in op.tags:
+        if draws(op):
             return False  # random numbers depend on the batch, as in the block
         return op.namespace == "aten" and not any(
             x.dtype.is_floating_point or x.dtype.is_complex for x in self._tensors_read(node)
@@ -742,9 +742,8 @@ class Schedule:
         if is_scatter(node) or packet(node) == "index":  # a mask is counted by the host
             likes = [self.likes[x] for x in others(node)]
             return all(not isinstance(x, Like) or x.dtype not in _MASKS for x in likes)
-        drawn = torch.Tag.nondeterministic_seeded in op.tags
         known = torch.Tag.pointwise in op.tags or packet(node) in _ENQUEUED
-        return not drawn and (known or op.namespace == "ptxgen")
+        return not draws(op) and (known or op.namespace == "ptxgen")
 
     def run(self, given: list[Any]) -> Any:
         """Runs all programs and calls; returns the results. Frees values after their last use."""

@@ -116,11 +116,16 @@ def overload(name: str) -> Any:
     return None if found is None else getattr(found, which or "default", None)
 
 
+def draws(op: Any) -> bool:
+    """Whether the target of a call is tagged as an operator that draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
+
+
 @cache
 def reason(op: Any) -> str | None:
     """Returns the reason why rows of ``op`` cannot depend on the batch; None if they may."""
     schema, packet = op._schema, op.overloadpacket.__name__
-    if torch.Tag.nondeterministic_seeded in op.tags and packet != "_fused_sdp_choice":
+    if draws(op) and packet != "_fused_sdp_choice":
         return None  # random numbers are drawn by their place
     if f"{packet}.{schema.overload_name.removesuffix('_out')}" in ORDER_DEPENDENT:
         return None

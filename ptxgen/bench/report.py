@@ -22,6 +22,7 @@ from ptxgen.bench import plots
 from ptxgen.bench.bands import Spread
 from ptxgen.bench.report_areas import SECTIONS, Comparison, Section, SpeedUp
 from ptxgen.bench.results import Environment, geomean
+from ptxgen.cost.tuning import short_name
 from ptxgen.errors import PtxgenError
 from ptxgen.ui import emit, plural
 
@@ -91,18 +92,13 @@ class Found:
     @property
     def gpu(self) -> str:
         """The GPU's short name, such as "H100"."""
-        return short(self.runs[0].environment.gpu)
+        return short_name(self.runs[0].environment.gpu).upper()
 
 
 # -- from files to speed-ups ----------------------------------------------------------------
 def spread(found: Sequence[SpeedUp]) -> Spread:
     """Returns the statistics of one or more speed-ups."""
     return Spread.of([(each.value, each.case) for each in found])
-
-
-def short(gpu: str) -> str:
-    """Returns the model from a GPU's full name, such as "H100" from "NVIDIA H100 80GB HBM3"."""
-    return gpu.removeprefix("NVIDIA ").split()[0]
 
 
 def files(folder: Path, names: Iterable[str]) -> list[Path]:
@@ -232,15 +228,16 @@ def _sources(found: Sequence[Found]) -> list[str]:
 def _source(found: Found) -> str:
     dates = sorted({run.environment.date[:10] for run in found.runs})
     commits = dict.fromkeys(run.environment.commit for run in found.runs)
-    seeds = sorted(set().union(*(run.seeds for run in found.runs)))
     options = found.comparison.options
-    more = f" Seeds {', '.join(map(str, seeds))}." if "{seed}" in options and seeds[1:] else ""
+    drawn = found.runs if "{seed}" in options else ()
+    seeds = sorted(set().union(*(run.seeds for run in drawn)))
+    more = f" Seeds {', '.join(map(str, seeds))}." if seeds[1:] else ""
     measured = options.format(seed=found.runs[0].environment.seed)
-    files = " ".join(f"bench/results/{run.path.name}" for run in found.runs)
+    paths = " ".join(f"bench/results/{run.path.name}" for run in found.runs)
     return (
         f"{found.gpu}, {', '.join([*dates, *commits])}.{more} "
         f"Measured by `{_command(found.comparison, measured)}`; "
-        f"rows: `{_command(found.comparison, f'--rows {files}')}`."
+        f"rows: `{_command(found.comparison, f'--rows {paths}')}`."
     )
 
 

@@ -61,8 +61,8 @@ class Comparison:
     peer: str
     area: type[Area]
     files: tuple[str, ...]
-    options: str
     read: Read
+    options: str = ""
 
 
 @dataclass(frozen=True)
@@ -213,10 +213,9 @@ def _compiled(rows: Sequence[Any]) -> Iterator[SpeedUp]:
 
 
 def _eager(rows: Sequence[Any]) -> Iterator[SpeedUp]:
-    graphs = [r for r in rows if r.graphs is not None]
     for r in rows:
         yield SpeedUp(f"transformers, {_work(r)}", _model(r), r.eager_ms / r.block_ms)
-    for r in graphs:
+    for r in (r for r in rows if r.graphs is not None):
         value = r.eager_graph_ms / r.block_graph_ms
         yield SpeedUp(f"transformers, {_work(r)}, CUDA graph", _model(r), value)
 
@@ -312,7 +311,6 @@ SECTIONS = (
                 peer="`torch.bmm` (cuBLAS)",
                 area=Bmm,
                 files=("bmm",),
-                options="",
                 read=_batches,
             ),
         ),
@@ -336,7 +334,6 @@ SECTIONS = (
                 peer="bitsandbytes",
                 area=Nf4,
                 files=("nf4",),
-                options="",
                 read=partial(_nf4, peer=BITSANDBYTES, label=BITSANDBYTES),
             ),
         ),
@@ -384,7 +381,6 @@ SECTIONS = (
                 peer=PYTORCH,
                 area=Ops,
                 files=("ops",),
-                options="",
                 read=_others,
             ),
         ),
@@ -444,7 +440,6 @@ SECTIONS = (
                     peer=peer,
                     area=Flce,
                     files=("flce",),
-                    options="",
                     read=partial(_losses, peer=peer),
                 )
                 for peer in ("Liger-Kernel", "Apple's CCE")
@@ -470,7 +465,6 @@ SECTIONS = (
                 peer="faster of PyTorch and flash-linear-attention",
                 area=Delta,
                 files=("delta",),
-                options="",
                 read=_operations,
             ),
         ),
@@ -504,7 +498,6 @@ SECTIONS = (
                 peer="stock PyTorch",
                 area=Steps,
                 files=("step",),
-                options="",
                 read=_steps,
             ),
             Comparison(
@@ -536,7 +529,6 @@ SECTIONS = (
                 peer="stock PyTorch",
                 area=Vision,
                 files=("vision",),
-                options="",
                 read=partial(_images, group="chosen models, one of a family"),
             ),
         ),
@@ -552,7 +544,6 @@ SECTIONS = (
                 peer="PyTorch's calls",
                 area=Host,
                 files=("host",),
-                options="",
                 read=_calls,
             ),
         ),

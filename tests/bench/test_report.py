@@ -20,6 +20,7 @@ from ptxgen.bench.flce import Line
 from ptxgen.bench.report_areas import SECTIONS, SpeedUp
 from ptxgen.bench.vision import Row as Model
 from ptxgen.cli import main
+from ptxgen.cost.tuning import short_name
 from ptxgen.errors import PtxgenError
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -28,7 +29,7 @@ H100 = "NVIDIA H100 80GB HBM3"
 def write(folder: Path, name: str, rows: Sequence[Any], **environment: Any) -> None:
     """Writes a result file ``name-GPU-DATE-COMMIT.json``; a commit may end with "-dirty"."""
     e = dataclasses.replace(ENVIRONMENT, **environment)
-    place = f"{report.short(e.gpu).lower()}-{e.date[:10].replace('-', '')}-{e.commit}"
+    place = f"{short_name(e.gpu)}-{e.date[:10].replace('-', '')}-{e.commit}"
     results.write_records(folder / f"{name}-{place}.json", results.records(rows, e))
 
 

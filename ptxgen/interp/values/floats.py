@@ -372,14 +372,6 @@ def _directed(nearest: float, error: Fraction | float, mode: str) -> float:
 
 
 # --- Bits and comparisons -----------------------------------------------------------------------
-_SIGN: dict[str, tuple[type[Any], int]] = {
-    "f16": (np.uint16, 1 << 15),
-    "bf16": (np.uint16, 1 << 15),
-    "f32": (np.uint32, 1 << 31),
-    "f64": (np.uint64, 1 << 63),
-}
-
-
 def negate(kind: str) -> Function:
     """Returns the function that flips the sign of floats, also of NaN."""
     if kind != "bf16":

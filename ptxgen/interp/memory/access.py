@@ -106,8 +106,8 @@ class MemoryObserver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One memory instruction: dtype, vector length, and site number (index of the instruction, from
-    1).
+    """Accesses of one memory instruction: ``vector`` elements of ``dtype`` per lane. ``site``: the
+    instruction's number among the kernel's memory instructions, from 1.
     """
 
     instruction: Instruction
@@ -251,8 +251,10 @@ def shared_offsets(
 def _cluster_offsets(
     wave: Wave, access: Access, offset: Lanes, width: int, lanes: ActiveLanes
 ) -> Lanes:
-    """Returns byte offsets into the wave's shared memory for addresses in any CTA of the cluster
-    (``offset``: from SHARED_BASE); raises MemoryFault if out of bounds.
+    """Returns byte offsets into the wave's shared memory for addresses in any CTA of the cluster.
+
+    ``offset``: the addresses minus SHARED_BASE; ``width``: bytes of each access. Raises MemoryFault
+    if one is out of bounds or misaligned, or if all threads of its CTA have exited.
     """
     offset = np.broadcast_to(offset, wave.lanes.shape if lanes is None else lanes.shape)
     rank, inside = offset // CLUSTER_STRIDE, offset % CLUSTER_STRIDE
@@ -477,7 +479,9 @@ def load_atomic(wave: Wave, access: Access, space: str, address: Array, lanes: L
 def store_atomic(
     wave: Wave, access: Access, space: str, address: Array, values: Array, lanes: Lanes
 ) -> None:
-    """Stores the result of an atomic operation whose operand :func:`load_atomic` read."""
+    """Stores ``values``, the result of an atomic operation of the one lane in ``lanes``, whose old
+    value :func:`load_atomic` returned. Without race check if the address is in shared memory.
+    """
     for found, part, _ in (
         split_by_space(address) if space == "generic" else [(space, address, None)]
     ):

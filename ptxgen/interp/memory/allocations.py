@@ -40,8 +40,8 @@ _ALIGN = 256
 
 @dataclass(slots=True, eq=False)
 class Allocation:
-    """One allocation of ``nbytes`` bytes at global address ``base``; ``data`` is padded to 16
-    bytes.
+    """One allocation of ``nbytes`` bytes at global address ``base``. ``data``: its bytes, padded to
+    16; ``name``: for messages; ``constant``: stores fault; ``freed``: all accesses fault.
     """
 
     base: int

@@ -19,7 +19,9 @@ LOCAL = 512 << 10
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Addresses of a kernel's variables, and bytes of shared and local memory."""
+    """Addresses of a kernel's variables in their state spaces (``symbols``, by name), and the bytes
+    of shared and local memory that they take.
+    """
 
     symbols: dict[str, int]
     filled: list[tuple[int, bytes]]

@@ -39,7 +39,9 @@ GROUP = 128
 
 @dataclass(slots=True, eq=False)
 class Reading:
-    """Async-proxy reads in flight: 16 bytes at each byte offset in ``at``, issued by ``lanes``."""
+    """Async-proxy reads in flight: 16 bytes at each byte offset in ``at``, issued by the thread in
+    ``lanes`` (of wgmma, the first of its warpgroup) at instruction ``site``.
+    """
 
     at: Ints
     lanes: Ints
@@ -81,8 +83,8 @@ class ProxyHistory(SharedHistory):
             self._check_writes(stamp, at, lanes, width, reading=True)
 
     def begin(self, at: Ints, lanes: Ints, site: int) -> Reading:
-        """Starts async-proxy reads of 16 bytes at each of ``at``, issued by ``lanes``; checked for
-        conflicts.
+        """Starts async-proxy reads of 16 bytes at each of ``at``, issued by ``lanes`` at
+        instruction ``site``. Raises Conflict for a race or a missing proxy fence.
         """
         self.check_read(at, lanes, PIECE)
         self._check_fences(at, lanes)
@@ -151,7 +153,9 @@ class ProxyHistory(SharedHistory):
         return first, second
 
     def end_group(self, reading: Reading) -> None:
-        """Ends reads of wgmma that their warpgroups have waited for."""
+        """Ends reads of wgmma for which their warpgroups have waited. Later writes by other
+        warpgroups must be ordered after the wait of at least one of each group's threads.
+        """
         self._end(reading.at)
         if self._group_stamp is None:
             shape = (len(self._groups), self._pieces)
@@ -207,7 +211,9 @@ class ProxyHistory(SharedHistory):
     # -- fences -----------------------------------------------------------------------
 
     def fence(self, lanes: Ints) -> None:
-        """Records fence.proxy.async: the async proxy sees all writes ordered before it."""
+        """Records that ``lanes`` execute fence.proxy.async: from then on, the async proxy sees all
+        writes that are ordered before the fence.
+        """
         if not len(lanes):
             return
         vectors = self._vector_table()

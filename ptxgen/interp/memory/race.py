@@ -50,8 +50,8 @@ _ROW: dict[int, np.dtype[Any]] = {
     2: np.dtype(np.int64),
     4: np.dtype(np.complex128),
 }
-"""NumPy dtype as wide as n shadow entries (int32), by n. Copying one such element is faster than
-copying a row of n entries.
+"""Maps n to a NumPy dtype as wide as n int32, for copying a row of n entries of the race check's
+shadow arrays as one element, which is faster.
 """
 
 
@@ -67,8 +67,8 @@ class Conflict(Exception):  # noqa: N818 - what it is
 
     Nothing of the refused access has been recorded, except if two of its own lanes conflict. If
     several lanes of a warp have read the bytes, ``other_lane`` is one that conflicts,
-    ``other_site`` the warp's last read of them. Of several conflicts, one with a write is reported
-    first.
+    ``other_site`` the warp's last read of them. Of several conflicts, the one with the lowest
+    ``index`` is raised; at equal index, one with a write.
     """
 
     def __init__(
@@ -86,7 +86,9 @@ class Conflict(Exception):  # noqa: N818 - what it is
         self.other_is_write = other_is_write
 
     def precedes(self, other: Conflict) -> bool:
-        """Whether this conflict is reported in preference to ``other``."""
+        """Whether this conflict is raised rather than ``other``: it has the lower ``index``, else
+        is with a write, else has the lower ``at``.
+        """
         if self.index != other.index or self.other_is_write != other.other_is_write:
             return (self.index, not self.other_is_write) < (other.index, not other.other_is_write)
         return self.at < other.at
@@ -94,23 +96,32 @@ class Conflict(Exception):  # noqa: N818 - what it is
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """Asynchronous copy in flight; :meth:`SharedHistory.complete` ends it."""
+    """Asynchronous copy in flight, of ``width`` bytes to each shared offset in ``at``, issued by
+    the thread in ``lanes`` at instruction ``site``; :meth:`SharedHistory.complete` ends it.
+    """
 
     at: Ints
     lanes: Ints
     width: int
     site: int
     vectors: Stamps | None = None
-    """Vector clock of each issuing thread at the issue; None if threads wait for the copy."""
+    """Vector clocks of the distinct issuing threads at the issue, a row each, if the copy completes
+    on a synchronisation object; None if its issuing threads wait for it.
+    """
     issuer: Ints | None = None
-    """Row of ``vectors`` for each element's issuing thread; None if threads wait for the copy."""
+    """Index of the row in ``vectors`` of the thread that issued each element; None if ``vectors``
+    is None.
+    """
 
 
 @dataclass(slots=True, eq=False)
 class _Log:
-    """Log of reads of one width, all made while no warp's clock changed. ``clocks`` and
-    ``aligned``: by warp, the clock, and the clock at the last synchronisation of the whole warp;
-    ``newest``: the greatest clock.
+    """Log of reads of one width, all made while no warp's clock changed.
+
+    ``clocks`` and ``aligned``: by warp, the clock, and the clock at the last synchronisation of the
+    whole warp; ``newest``: the greatest clock. ``keys`` (see :class:`_Reads`), ``lanes`` and
+    ``sites`` have an entry for each recorded execution: two arrays with an element per access, and
+    the instruction's number.
     """
 
     clocks: Stamps
@@ -122,8 +133,9 @@ class _Log:
 
 
 class _Reads:
-    """Recorded reads of one width, in bytes. Shared memory is divided in pieces of that width;
-    entries have the key ``piece * warps + warp``, with the number of a warp in its CTA.
+    """Recorded reads of ``width`` bytes each, from ``ctas`` CTAs of ``warps`` warps with ``nbytes``
+    bytes of shared memory. The memory is divided in pieces of ``width`` bytes; the reads of a piece
+    by a warp have the key ``piece * warps + warp``, where ``warp`` counts within the CTA.
     """
 
     def __init__(self, width: int, nbytes: int, ctas: int, warps: int) -> None:
@@ -155,8 +167,9 @@ class _Reads:
         self.logged += len(key)
 
     def forget(self, floor: int) -> None:
-        """Drops reads that cannot conflict any more. ``floor``: the lowest floor of all CTAs;
-        accesses with stamps up to it are ordered before everything from now on.
+        """Drops logged reads that cannot conflict any more. ``floor``: the earliest of the times of
+        the CTAs' latest barriers; reads with stamps (times) up to it are ordered before everything
+        from now on.
         """
         while self.log and self.log[0].newest <= floor:
             self.logged -= sum(map(len, self.log.pop(0).keys))
@@ -166,7 +179,7 @@ class _Reads:
         stamp of the newest reads, the lanes that made them, and their instruction. Older reads by
         other lanes are kept as long as they can conflict.
 
-        ``floor``: the floor of each CTA; reads up to it cannot conflict.
+        ``floor``: time of each CTA's latest barrier; reads with stamps up to it cannot conflict.
         """
         if self.clock is None:
             self.clock = np.zeros(self.count, np.int32)
@@ -218,11 +231,11 @@ class _Reads:
         self.older = older
 
     def pieces(self, at: Ints, width: int) -> Stamps:
-        """Returns the stamps of the latest reads that each access of ``width`` bytes at ``at`` may
-        conflict with.
+        """Returns the stamps (times) of the latest reads of the pieces that each access of
+        ``width`` bytes at the offsets ``at`` touches.
 
-        The shape is ``[accesses, pieces, warps]``: an access touches one or several pieces of this
-        record's width, and each warp of the CTA may have read each of them. 0: no read.
+        The shape is ``[accesses, pieces, warps]``: an access touches one or several pieces of
+        ``self.width`` bytes, and each warp of the CTA may have read each of them. 0: no read.
         """
         many = max(width // self.width, 1)
         rows = self.rows.get(many)
@@ -284,12 +297,14 @@ class SharedHistory:
 
     def fill(self, at: int, nbytes: int) -> None:
         """Marks ``nbytes`` bytes from byte offset ``at`` on as initialised before the kernel
-        starts.
+        starts, so that reads of them are neither races nor uninitialised.
         """
         self._stamp[at // self.granule : -(-(at + nbytes) // self.granule)] = _START
 
     def read(self, at: Ints, lanes: Ints, width: int, site: int) -> None:
-        """Checks reads of ``width`` bytes by instruction ``site``, and records them."""
+        """Checks and records reads of ``width`` bytes at each offset in ``at`` by the thread in
+        ``lanes``. ``site``: number of the instruction. Raises Conflict.
+        """
         stamp = self._view(width)[0].take(at // width, axis=0)
         if stamp.max(initial=_START) > self._low or not stamp.all():
             self._check_writes(stamp, at, lanes, width, reading=True)
@@ -312,7 +327,8 @@ class SharedHistory:
             reads.merge_log(self._floor)
 
     def write(self, at: Ints, lanes: Ints, width: int, site: int) -> None:
-        """Checks writes of ``width`` bytes by instruction ``site``, and records them.
+        """Checks and records writes of ``width`` bytes at each offset in ``at`` by the thread in
+        ``lanes``. ``site``: number of the instruction. Raises Conflict.
 
         Conflicts with earlier accesses are reported before those between two lanes of this write;
         of these, ``index`` is the first lane's, ``other_lane`` the last.
@@ -322,7 +338,8 @@ class SharedHistory:
         self._record_writes(at, lanes, width, site, stamps)
 
     def issue(self, at: Ints, lanes: Ints, width: int, site: int, *, engine: bool = False) -> Copy:
-        """Starts an asynchronous copy of ``width`` bytes to each of ``at``, checked like a write.
+        """Starts an asynchronous copy of ``width`` bytes to each of ``at``, checked like a write by
+        instruction ``site``. Raises Conflict.
 
         Until :meth:`complete`, every access to these bytes is a conflict. ``engine``: the copy
         completes on an object (an mbarrier), not when the issuing thread waits.
@@ -518,8 +535,8 @@ class SharedHistory:
     # -- inside -----------------------------------------------------------------------
 
     def _advance(self, warps: Ints) -> None:
-        """Advances the clock of ``warps``, so that the release just recorded excludes their later
-        accesses.
+        """Advances the clock of ``warps`` (indices in the wave), so that the release just recorded
+        does not cover their later accesses.
         """
         self._time += 1
         self._clocks = self._clocks.copy()
@@ -568,9 +585,9 @@ class SharedHistory:
         self._objects[which] = known
 
     def _view(self, width: int) -> tuple[NDArray[Any], ...]:
-        """Returns six views of the shadow: stamps, writers and sites as ``[accesses, granules]``,
-        with a row for each ``width`` bytes of shared memory; then the same three with a row as one
-        element.
+        """Returns six views of the shadow, the arrays with an int32 for each granule of shared
+        memory: stamp (time), writer and site of the last write as ``[rows, granules]``, with a row
+        for each ``width`` bytes; then the same three with each row as one element.
         """
         found = self._views.get(width)
         if found is None:
@@ -582,8 +599,8 @@ class SharedHistory:
         return found
 
     def _scatter(self, what: int, at: Ints, width: int, values: Stamps | int) -> None:
-        """Records ``values`` in the shadow of ``width`` bytes at each offset in ``at``: as stamps
-        if ``what`` is 0, as writers if 1, as sites if 2.
+        """Writes ``values`` to the shadow of ``width`` bytes at each offset in ``at``: to the times
+        of the last writes if ``what`` is 0, to their lanes if 1, to their instructions if 2.
         """
         many = width // self.granule
         pieces: NDArray[Any] = self._view(width)[3 + what]
@@ -594,7 +611,10 @@ class SharedHistory:
     def _record_writes(
         self, at: Ints, lanes: Ints, width: int, site: int, stamps: Stamps | int
     ) -> None:
-        """Records writes; raises Conflict if two lanes write the same bytes."""
+        """Records writes of ``width`` bytes at each of ``at`` in the shadow: the writing lane, the
+        instruction ``site`` and the time ``stamps``. Raises Conflict if two lanes write the same
+        bytes.
+        """
         own = lanes.astype(np.int32)
         self._scatter(1, at, width, own)
         written = self._view(width)[1].take(at // width, axis=0)
@@ -609,7 +629,9 @@ class SharedHistory:
         self._scatter(2, at, width, site)
 
     def _check(self, at: Ints, lanes: Ints, width: int) -> None:
-        """Raises Conflict unless all earlier accesses to these bytes happened before this one."""
+        """Checks writes of ``width`` bytes at each of ``at`` by ``lanes``: raises Conflict unless
+        all earlier reads and writes of these bytes happened before them.
+        """
         conflict: Conflict | None = None
         stamp = self._view(width)[0].take(at // width, axis=0)
         if stamp.max(initial=_NEVER) > self._low:

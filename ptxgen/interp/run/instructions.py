@@ -150,7 +150,10 @@ def _plain_mov(instruction: Instruction) -> bool:
 
 
 def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Decodes fences that the race check tracks: cluster-wide ones and fence.proxy.async."""
+    """Decodes ``fence``: returns operations that record it in the race check if that tracks it (in
+    a kernel with clusters, acq_rel and sc of a scope beyond the CTA; fence.proxy.async of shared
+    memory), else None: it has no effect. Raises PtxError for other proxy fences.
+    """
     form = instruction.modifiers
     if form[:1] in (("acq_rel",), ("sc",)) and kernel.cluster > 1 and form[1:] != ("cta",):
         guard = guard_of(kernel, instruction)
@@ -178,8 +181,8 @@ def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
 
 
 def _ignored(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Returns None for fences and hints: stores are visible immediately, and the race check tracks
-    order.
+    """Returns None, as ``membar``, ``griddepcontrol``, ``nanosleep`` and ``prefetch`` have no
+    effect: the interpreter's stores are visible immediately.
     """
     return None
 

@@ -294,7 +294,9 @@ class Wave:
         self.parked[block.order] = mask if there is None else there | mask
 
     def wake(self, order: int | None = None) -> None:
-        """Makes parked lanes ready: those at the segment at position ``order``; None: all."""
+        """Makes parked lanes ready to run: those at the segment at position ``order`` of the weak
+        topological order; None: all.
+        """
         orders = list(self.parked) if order is None else [order]
         for at in orders:
             if at in self.parked:
@@ -426,7 +428,10 @@ class Wave:
         return order, None if running.all() else running
 
     def _stalled(self) -> bool:
-        """Completes transfers or times out waits until a lane can run; returns whether one can."""
+        """Makes a lane ready to run when none is: completes asynchronous transfers, then lets
+        mbarrier waits time out. Returns True then, False if all lanes have exited; raises
+        DeadlockFault or BarrierFault if lanes wait and nothing can wake them.
+        """
         while not self.ready:
             if self.copies.land():
                 self.wake()
@@ -439,7 +444,9 @@ class Wave:
         return True
 
     def _time_out(self) -> bool:
-        """Lets the mbarrier waits at one segment time out; returns False if no lane waits."""
+        """Lets the mbarrier waits of the lanes parked at one segment time out, for each segment at
+        most POLLS times without progress. Returns False if no such wait is left.
+        """
         for order in list(self.parked):
             block = self.program.blocks[order]
             if block.polls and self.stalls.get(order, 0) < POLLS:

@@ -168,7 +168,9 @@ class Site:
     without line information.
     """
     cuda: str = ""
-    """Text of the innermost call that this code was inlined at, or of its own CUDA line."""
+    """CUDA source line, as text, of the innermost call that the instruction was inlined at, or else
+    of the instruction itself; empty without source.
+    """
 
     @property
     def excess(self) -> int:
@@ -178,9 +180,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class GlobalTraffic:
-    """Global memory traffic of a kernel. ``loaded`` and ``stored`` count the bytes that lanes
-    request, ``touched_loads`` and ``touched_stores`` distinct bytes; ``ideal_sectors`` is the
-    number of sectors if all accesses were coalesced.
+    """Global memory traffic of a kernel. ``requests`` are executions of memory instructions by
+    warps, and bulk copies; ``sectors`` the 32-byte sectors that they transfer; ``ideal_sectors``
+    those if all accesses were coalesced. ``loaded`` and ``stored`` count the bytes that lanes
+    request, ``touched_loads`` and ``touched_stores`` distinct bytes.
     """
 
     requests: int
@@ -201,7 +204,10 @@ class GlobalTraffic:
 
 @dataclass(frozen=True, slots=True)
 class SharedTraffic:
-    """Shared memory traffic, in requests, wavefronts and bytes."""
+    """Shared memory traffic of a kernel: executions of memory instructions by warps (``requests``),
+    ``wavefronts`` that they take, those without bank conflicts (``ideal_wavefronts``), and
+    ``bytes`` that lanes request.
+    """
 
     requests: int
     wavefronts: int
@@ -427,8 +433,8 @@ def engine_sectors(
     count: int, address: Array, lanes: Lanes | None, width: int
 ) -> tuple[int, int, int]:
     """Returns (copies, sectors, ideal sectors) of one execution of a bulk copy instruction by a
-    wave of ``count`` lanes: each distinct lane in ``lanes`` (None: all) is one copy, of the pieces
-    of ``width`` bytes at ``address``.
+    wave of ``count`` lanes. ``address``: addresses of pieces of ``width`` bytes; ``lanes``: the
+    lane that copies each piece (None: lane i copies piece i). All pieces of one lane are one copy.
     """
     who = np.arange(count) if lanes is None else lanes
     pieces = np.unique(np.stack((who, address.astype(np.int64))), axis=1)
@@ -461,7 +467,9 @@ def _distinct(rows: Ints) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def sectors(count: int, address: Array, lanes: Lanes | None, width: int) -> tuple[int, int, int]:
-    """Returns (requests, sectors, ideal sectors) of one global access of a wave."""
+    """Returns (requests, sectors, ideal sectors) of one global access by a wave of ``count`` lanes:
+    ``width`` bytes at the ``address`` of each of ``lanes`` (None: all). Each warp is one request.
+    """
     rows = _parts(*_warps(count, address, lanes), WARP)
     _, first = _distinct(rows)
     nbytes = first.sum(axis=1) * width
@@ -472,7 +480,9 @@ def sectors(count: int, address: Array, lanes: Lanes | None, width: int) -> tupl
 def wavefronts(
     count: int, address: Array, lanes: Lanes | None, width: int, *, pairs: bool = False
 ) -> tuple[int, int, int]:
-    """Returns (requests, wavefronts, ideal wavefronts) of one shared-memory access of a wave.
+    """Returns (requests, wavefronts, ideal wavefronts) of one shared-memory access by a wave of
+    ``count`` lanes: ``width`` bytes at the ``address`` of each of ``lanes`` (None: all). Each warp
+    is one request; the ideal is free of bank conflicts.
 
     ``pairs``: whether neighbouring lanes with equal addresses are served together (loads).
     """
@@ -515,7 +525,9 @@ class _SiteCounter:
         self.known: tuple[int, Lanes | None, int, Array, tuple[int, int, int]] | None = None
 
     def add(self, count: int, address: Array, lanes: Lanes | None, width: int) -> None:
-        """Adds one access of ``lanes`` (None: all) of a wave of ``count`` lanes."""
+        """Counts one access by a wave of ``count`` lanes: ``width`` bytes at the ``address`` of
+        each of ``lanes`` (None: all).
+        """
         start = int(address[0])
         # Sectors repeat every 32 bytes; banks only turn when all addresses move by words.
         phase = start % (SECTOR if self.space == "global" else WORD)
@@ -561,7 +573,10 @@ class _KernelCounter:
     def touch(
         self, wave: memory_access.Wave, kind: str, address: Array, width: int, lanes: int
     ) -> None:
-        """Marks accessed bytes of global memory; skips bytes out of bounds, which fault later."""
+        """Counts the bytes of a global access of ``kind`` load or store, ``width`` for each of
+        ``lanes`` lanes, and marks those at each ``address`` as touched. Leaves bytes out of bounds
+        unmarked; the access faults later.
+        """
         self.bytes[kind] += width * lanes
         flat = np.asarray(address, np.uint64)
         while flat.size:
@@ -663,7 +678,11 @@ class Profiler:
 
 
 def _main_loop(program: Program, visits: Ints) -> range:
-    """Returns the positions of the segments of the innermost loop around most of the arithmetic."""
+    """Returns the positions, in the order of ``program.blocks``, of the main loop's segments: the
+    innermost loop around the segment with the most FLOP. Empty if that is in no loop.
+
+    ``visits``: executions of each segment by (warps, lanes, warps with an inactive lane).
+    """
     work = [
         int(lanes) * (1 + (sum(_flop(i, classify(i)) for i in block.instructions) << 32))
         for block, (_, lanes, _) in zip(program.blocks, visits.tolist(), strict=True)

@@ -29,10 +29,11 @@ from ptxgen.interp.text.ptx import (
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """Straight-line run of instructions.
+    """Basic block of a parsed kernel, number ``index`` in the text.
 
     It ends with a branch, an exit, or an instruction at which lanes may have to wait. ``target`` is
-    the segment that its branch jumps to, ``following`` the next one in the text.
+    the segment that its branch jumps to, ``following`` the next one in the text; ``next`` lists
+    those of the two at which lanes may continue.
     """
 
     index: int

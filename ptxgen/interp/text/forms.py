@@ -336,7 +336,14 @@ trap                                           |
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One operand of a form: its type, and the legal alternatives to a register."""
+    """One alternative for an operand of a form: a register of ``type``, or what else is legal.
+
+    ``written``: it is a destination. ``special``, ``symbol``, ``sink``: a special register, the
+    address of a variable, ``_`` is legal too. ``choices``: the legal constants. ``space``: without
+    a type, the state space of an address in brackets, which has ``coordinates`` coordinates; with
+    one, that of the variable. ``label``: it is a label. ``exact``: a register must have exactly the
+    type; ``wider``: it may be wider.
+    """
 
     type: str = ""
     """PTX type, or the name bound to it; "" for addresses, constants, labels and ``_``."""
@@ -445,7 +452,9 @@ def forms() -> dict[str, list[Form]]:
 
 @lru_cache(maxsize=4096)
 def matching_forms(name: str) -> list[tuple[Form, dict[str, str | None]]]:
-    """Returns the forms that match an instruction's name, and the words bound in each pattern."""
+    """Returns the forms whose patterns match an instruction's name, each with the match's named
+    groups: of ``<t:int>``, the word that the name has there, as ``{"t": "u32"}``.
+    """
     return [
         (form, match.groupdict())
         for form in forms().get(name.partition(".")[0], ())
@@ -548,7 +557,11 @@ def _has(target: str, least: str) -> bool:
 
 
 class _Check:
-    """Checks the operands of one instruction against one form."""
+    """Checks the operands of ``instruction`` against one form whose pattern matches its name.
+
+    ``groups``: the words that the match bound, as ``{"t": "u32"}``; ``registers``: type of each
+    register; ``spaces``: state space of each variable.
+    """
 
     def __init__(
         self,

@@ -117,8 +117,9 @@ Operand: TypeAlias = (
 class Instruction:
     """One instruction; ``cp.async.cg.shared.global`` has opcode ``cp`` and four modifiers.
 
-    ``line``: line number in the PTX, from 1; ``text``: the statement without comments, white space
-    collapsed; ``source``: file and line of the last ``.loc``.
+    ``guard``: the predicate of ``@p``, ``negated`` for ``@!p``; None without a guard. ``line``:
+    line number in the PTX, from 1; ``text``: the statement without comments, white space collapsed;
+    ``source``: file and line of the last ``.loc``.
     """
 
     opcode: str
@@ -201,8 +202,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A parsed PTX file: ``version`` such as (9, 0), ``target`` such as "sm_80", ``files`` by
-    number.
+    """A parsed PTX file: ``version`` such as (9, 0), ``target`` such as "sm_80", ``variables`` of
+    the module, kernels (``entries``) by name, names of source files (``files``) by the number of
+    ``.file``; ``text``, the PTX, and ``file``, its name in messages.
     """
 
     version: tuple[int, int]
@@ -648,7 +650,9 @@ class _Parser:
         self.fail("the text ends inside a function (.func)")
 
     def unreadable(self, directive: re.Match[str] | None) -> NoReturn:
-        """Raises PtxError for a statement outside the subset, with the likely reason."""
+        """Raises PtxError for the statement at ``pos``, which the parser cannot read, with the
+        likely reason. ``directive``: the match if it begins with a directive, else None.
+        """
         if directive:
             self.fail(f"unknown or misplaced directive .{directive[1]}")
         if self.text.startswith("/*", self.pos):
@@ -879,7 +883,10 @@ class _Parser:
     def body(
         self, name: str, registers: dict[str, str], variables: list[Variable]
     ) -> tuple[Instruction | Label, ...]:
-        """Parses the statements up to the brace that closes the kernel."""
+        """Parses the statements of kernel ``name`` up to the brace that closes it, and returns
+        them. Adds what inner scopes declare to ``registers`` (type by name), and the variables
+        declared inside the kernel to ``variables``.
+        """
         text, instruction = self.text, _INSTRUCTION.match
         body: list[Instruction | Label] = []
         opcodes, scope, scopes = self.opcodes, self.scope, 0
@@ -956,7 +963,10 @@ class _Parser:
                 self.unreadable(None)
 
     def close(self, scope: _Scope, body: list[Instruction | Label]) -> None:
-        """Resolves a scope's branches to its labels; passes the others to the enclosing scope."""
+        """Resolves the branches in ``body`` that ``scope`` contains, at its closing brace: those to
+        its own labels get the labels' unique names, the others are left to the enclosing scope.
+        Raises PtxError if there is none.
+        """
         for index, label in scope.branches:
             branch = body[index]
             assert isinstance(branch, Instruction)

@@ -178,7 +178,9 @@ def check_exit(wave: Wave, mask: NDArray[np.bool_] | None) -> None:
 
 
 def bulk(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Decodes all instructions that begin with cp.async.bulk."""
+    """Decodes all instructions that begin with cp.async.bulk: copies, commit_group and wait_group.
+    None for a prefetch, which has no effect.
+    """
     modifiers = list(instruction.modifiers[2:])
     if modifiers[:1] == ["commit_group"]:
         return _commit(kernel, instruction)
@@ -225,7 +227,9 @@ def _wait(kernel: Kernel, instruction: Instruction) -> Variants:
 
 
 class _Copy:
-    """Decoded bulk copy instruction."""
+    """Decoded cp.async.bulk copy, plain or of a tensor: between global and shared memory, or to the
+    shared memory of another CTA of the cluster.
+    """
 
     def __init__(self, kernel: Kernel, instruction: Instruction, modifiers: list[str]) -> None:
         self.kernel, self.instruction = kernel, instruction
@@ -623,8 +627,8 @@ def _decode(data: bytes) -> TensorMap:
 
 
 def _pieces(found: TensorMap, starts: Lanes) -> Lanes:
-    """Returns the shared addresses of the 16-byte pieces of the box of tensor map ``found``,
-    ``[starts, pieces]``, if it is copied to each address in ``starts``.
+    """Returns the shared addresses of the 16-byte pieces of a box of tensor map ``found`` whose
+    copy begins at each shared address in ``starts``, as ``[starts, pieces]``.
     """
     step = PIECE // found.itemsize
     cache: dict[int, Lanes] = {}
@@ -636,9 +640,11 @@ def _pieces(found: TensorMap, starts: Lanes) -> Lanes:
 def _fetcher(
     wave: Wave, access: Access, rows: Array, inside: NDArray[np.bool_] | None, own: Lanes
 ) -> Callable[[], Array]:
-    """Returns a function that loads the elements at the global addresses ``rows``, and returns them
-    as 32-bit words. ``own``: the lane of each element. Elements where ``inside`` is False are not
-    loaded, but zero; None: all are inside.
+    """Returns a function that loads the elements (of the dtype of ``access``) at the global
+    addresses ``rows``, and returns their bytes as a flat array of 32-bit words.
+
+    ``own``: the issuing lane of each element. Elements where ``inside`` is False are not loaded,
+    but zero; None: all are inside.
     """
 
     def fetch() -> Array:

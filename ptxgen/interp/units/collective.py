@@ -158,8 +158,8 @@ def _warp_barrier(kernel: Kernel, block: Block, instruction: Instruction) -> Ope
 
 
 def _warp_sync(wave: Wave, go: Bools, members: Array) -> None:
-    """Records in the access history that the running lanes ``go`` have synchronised with those that
-    have the same member mask; ``members``: the mask of each lane, or one for all.
+    """Records bar.warp.sync in the race check: the lanes in the mask ``go`` that have equal member
+    masks synchronise with each other. ``members``: the member mask of each lane, or one for all.
     """
     lanes = wave.lanes.reshape(-1, WARP)
     if go.all() and members.size == 1 and int(members[0]) == 0xFFFFFFFF:
@@ -230,7 +230,9 @@ def _collective(kernel: Kernel, block: Block, instruction: Instruction) -> Opera
 
 
 def check_whole(wave: Wave, go: Bools, instruction: Instruction) -> None:
-    """Raises BarrierFault if only a part of a warp executes a warp-wide instruction."""
+    """Raises BarrierFault if a warp-wide instruction is executed by some, but not all 32 lanes of a
+    warp. ``go``: the mask of the executing lanes, ``[warps, 32]``.
+    """
     if go.all():
         return
     torn = go.any(axis=1) & ~go.all(axis=1)
@@ -454,8 +456,9 @@ def activemask(kernel: Kernel, instruction: Instruction) -> Variants:
 def _running_lanes(
     wave: Wave, registers: list[Any], guard: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Returns the lanes that run and whose guard is true, twice: as indices, and as indices or None
-    if these are all lanes of the wave.
+    """Returns the indices of the running lanes whose guard is true (None: no guard), twice; the
+    second result is None if these are all lanes of the wave. ``guard``: from
+    :func:`.operate.guard_of`.
     """
     lanes = active(wave, None if guard is None else guard(wave, registers))
     if lanes is None and not wave.all_alive:

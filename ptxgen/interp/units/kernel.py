@@ -54,7 +54,9 @@ _OUTSIDE = {
 }
 EMPTY = np.empty(0, np.int64)
 DEFINED = np.zeros(1, np.int32)
-"""Undefined-value origins (see :mod:`.undefined`) of a register that is defined in every lane."""
+"""Origins of a register that is defined in every lane: one 0. Elsewhere, an origin is the number of
+the unwritten register that a lane's value was computed from (see :mod:`.undefined`).
+"""
 
 WHOLE: dict[str, str] = {
     "b8": "u8", "b16": "u16", "b32": "u32", "b64": "u64",
@@ -69,9 +71,12 @@ def register_dtype(type: str) -> np.dtype[Any]:
 
 
 class Block:
-    """Straight-line run of decoded instructions: its operations where all lanes that live run it
-    (``full``) and where only some do (``masked``), and the operation that ends it: a branch, an
-    exit or a wait.
+    """Basic block of a decoded kernel: the operations that execute it if all lanes that have not
+    exited run it (``full``), or only those in ``wave.mask`` (``masked``), then ``end``, the
+    operation that branches, exits, waits or goes on to the next block.
+
+    ``target`` is the block that its branch jumps to, ``following`` the next one in the text,
+    ``order`` its position in the kernel's weak topological order, ``first`` its first instruction.
     """
 
     __slots__ = (
@@ -107,7 +112,9 @@ class Block:
 
 
 class Kernel:
-    """Kernel that is being decoded: addresses of variables, register slots, access to operands."""
+    """Kernel that is being decoded: assigns addresses to its variables and slots (indices in a
+    wave's list of values) to its registers, and returns functions that read operands.
+    """
 
     def __init__(self, module: Module, entry: Entry, memory: GlobalMemory, compute: int) -> None:
         self.module, self.entry, self.name = module, entry, entry.name
@@ -191,7 +198,7 @@ class Kernel:
         return register_dtype(self.entry.registers[name])
 
     def constant(self, value: Array) -> int:
-        """Returns a register slot that always contains ``value``."""
+        """Returns a register slot that always contains ``value``, one slot for equal values."""
         key = value.dtype, value.tobytes()
         found = self._slots.get(key)
         if found is None:
@@ -200,7 +207,9 @@ class Kernel:
         return found
 
     def special(self, name: str, instruction: Instruction) -> int:
-        """Returns the slot of special register ``name`` in a wave's list of registers."""
+        """Returns the slot of special register ``name`` in a wave's list of registers. Raises
+        PtxError if it is not in :data:`SPECIALS`.
+        """
         if name not in SPECIALS:
             raise self.error(f"special register {name} is outside the subset", instruction)
         found = self._slots.get(name)
@@ -266,7 +275,10 @@ class Kernel:
         return lambda wave, registers: convert(registers[slot])
 
     def address(self, operand: Operand, instruction: Instruction) -> Value:
-        """Returns a function that gives the addresses ``[base+offset]``, uint32 or uint64."""
+        """Returns a function (wave, registers) that computes the addresses ``[base+offset]`` of a
+        memory operand, one per lane or one for all, uint32 or uint64. Raises PtxError for another
+        operand.
+        """
         if not isinstance(operand, Address):
             raise self.error("an address [..] is missing", instruction)
         base, offset = operand.base, operand.offset
@@ -391,7 +403,10 @@ def put(
 
 
 def merge(wave: Wave, old: Array | None, new: Array, guard: Array | None) -> Array:
-    """Returns ``new`` in the running lanes whose guard is true, else ``old``."""
+    """Returns a register's value after a write of ``new``: ``new`` in the running lanes whose guard
+    is true (None: no guard), ``old`` in the others. If ``old`` is None (never written), all of
+    ``new``.
+    """
     mask = wave.mask
     if guard is not None:
         mask = guard if mask is None else mask & guard

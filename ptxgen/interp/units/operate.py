@@ -32,7 +32,9 @@ wave, one for the lanes in ``wave.mask``.
 
 
 def guard_of(kernel: Kernel, instruction: Instruction) -> Value | None:
-    """Returns a function that computes the guard, negated for ``@!p``; None without a guard."""
+    """Returns a function (wave, registers) that gives the instruction's guard per lane, negated for
+    ``@!p``; None if it has no guard.
+    """
     if instruction.guard is None:
         return None
     slot = kernel.slot(instruction.guard.name)
@@ -42,7 +44,10 @@ def guard_of(kernel: Kernel, instruction: Instruction) -> Value | None:
 
 
 def compute(kernel: Kernel, instruction: Instruction, scalar: Scalar) -> Variants:
-    """Decodes a scalar instruction: a pure function of registers."""
+    """Decodes an instruction that computes ``scalar`` of its operands in each lane: returns the
+    operations that convert them, apply the function, and write the results. Raises PtxError if
+    ``scalar`` takes other operands.
+    """
     destinations = operand_items(instruction.operands[0])
     operands = instruction.operands[1:]
     if len(destinations) != len(scalar.dst) or len(operands) != len(scalar.src):
@@ -199,7 +204,9 @@ def pure(
     src: list[str],
     function: Callable[..., Any],
 ) -> Variants:
-    """Decodes an instruction outside the scalar table that is a pure function of registers."""
+    """Decodes an instruction as :func:`compute` does, by a ``function`` of operands of PTX types
+    ``src`` with a result of type ``dst``; for those that :func:`.scalar.lookup` does not know.
+    """
     return compute(kernel, instruction, Scalar((dst,), tuple(src), function))
 
 

@@ -74,7 +74,9 @@ class Wave(memory_access.Wave, Protocol):
         """Parks lanes at ``block`` until :meth:`wake` makes them ready again."""
 
     def wake(self, order: int | None = None) -> None:
-        """Makes parked lanes ready: those at the segment at position ``order``; None: all."""
+        """Makes parked lanes ready to run: those at the segment at position ``order`` of the weak
+        topological order; None: all.
+        """
 
     def leave(self, mask: NDArray[np.bool_] | None) -> None:
         """Ends the lanes of ``mask``; None: all of the wave."""
@@ -242,7 +244,10 @@ def _threads(expected: int | None) -> str:
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """Issued cp.async copies, one per lane of ``lanes``, that no lane has waited for."""
+    """Execution of a cp.async whose copies, one per lane of ``lanes``, are in flight: ``values``
+    (rows of ``access.vector`` elements) go to the byte offsets ``at`` in the wave's shared memory.
+    ``token`` is the copy in the race check.
+    """
 
     access: Access
     at: Lanes
@@ -273,7 +278,9 @@ class Copies:
         self.bulk_groups = np.zeros(len(wave.lanes), np.int64)
 
     def issue(self, access: Access, at: Lanes, lanes: Lanes, values: Array) -> None:
-        """Starts copies of ``values`` (rows of ``access``) to the shared offsets ``at``."""
+        """Starts a cp.async of each of ``lanes``: its row of ``values`` (``access.vector``
+        elements) goes to its byte offset in ``at`` in the wave's shared memory.
+        """
         wave = self.wave
         try:
             token = wave.history.issue(at, lanes, access.width, access.site)
@@ -285,7 +292,9 @@ class Copies:
         self.pending.append(copy)
 
     def commit(self, lanes: Lanes | None) -> None:
-        """Closes a group: the copies that the lanes have issued since their last commit."""
+        """Executes cp.async.commit_group: the copies that each of ``lanes`` (None: all) has issued
+        since its last commit become a group.
+        """
         if lanes is None:
             self.committed += 1
         else:
@@ -333,7 +342,7 @@ class Copies:
         self.wave.history.complete(copy.token)
 
     def store(self, copy: Copy) -> None:
-        """Writes the copy's bytes to shared memory."""
+        """Writes the bytes of ``copy`` to shared memory; the race check is not involved."""
         access = copy.access
         self.wave.shared_rows(access.dtype, access.vector)[copy.at // access.width] = copy.values
 
@@ -369,7 +378,9 @@ class Copies:
             transfer.land()
 
     def land(self) -> bool:
-        """Completes one transfer; returns False if none is in flight."""
+        """Completes one transfer of ``bulk``: the oldest, or a random one under a random schedule.
+        Returns False if none is in flight.
+        """
         if not self.bulk:
             return False
         at = 0 if self.wave.random is None else int(self.wave.random.integers(len(self.bulk)))
@@ -404,7 +415,10 @@ class OutboundCopy(Transfer):
 
 
 class CopyArrival(Transfer):
-    """Arrivals at mbarriers that follow when the lanes' cp.async copies complete."""
+    """Execution of cp.async.mbarrier.arrive: each of ``lanes`` arrives at the mbarrier at its
+    shared offset in ``at`` when its cp.async copies are complete: those in ``waits_for``, and those
+    of its previous executions, ``earlier``.
+    """
 
     def __init__(
         self,
@@ -441,9 +455,9 @@ class CopyArrival(Transfer):
         )
 
     def wait(self, mask: NDArray[np.bool_] | None, newest: int) -> None:
-        """Executes cp.async.wait_group as :meth:`Copies.wait` does: completes this operation if
-        that waits for one of its copies, and orders the copies before later accesses of the waiting
-        lanes.
+        """Executes cp.async.wait_group for the lanes in ``mask`` (None: all) and all groups but the
+        ``newest`` youngest: if one of these has a copy of this operation, completes the operation,
+        and orders the copies before later accesses of the waiting lanes.
         """
         wave = self.copies.wave
         for copy in self.waits_for:
@@ -466,15 +480,17 @@ class CopyArrival(Transfer):
 
 @dataclass(slots=True)
 class Mbarrier:
-    """State of an mbarrier: arrivals and bytes for which its current phase still waits."""
+    """State of an mbarrier: ``pending`` arrivals and ``bytes`` for which its current phase still
+    waits, ``expected`` arrivals for which each later phase waits, ``phase`` completed phases.
+    """
 
     expected: int
     pending: int
     arrival_object: int
-    """Handle of the object of the race check into which arrivals at the current phase release."""
+    """Handle of the race check's synchronisation object into which arrivals release."""
     wait_object: int
-    """Handle of the object of the race check that waits acquire: it has the arrivals of all
-    completed phases.
+    """Handle of the race check's synchronisation object that waiting lanes acquire: the arrivals of
+    each phase are merged into it when the phase completes.
     """
     bytes: int = 0
     phase: int = 0
@@ -488,7 +504,9 @@ class Mbarriers:
         self.at: dict[int, Mbarrier] = {}
 
     def init(self, access: Access, at: Lanes, lanes: Lanes, counts: Array) -> None:
-        """Executes mbarrier.init: starts phase 0, which waits for ``counts`` arrivals."""
+        """Executes mbarrier.init by each of ``lanes`` at its shared offset in ``at``: starts phase
+        0, which waits for the lane's number of arrivals in ``counts``.
+        """
         wave = self.wave
         self._own(access, at, lanes, "mbarrier.init")
         for offset, lane, count in zip(at.tolist(), lanes.tolist(), counts.tolist(), strict=True):
@@ -504,7 +522,9 @@ class Mbarriers:
             self.at[offset] = Mbarrier(count, count, new(cluster), new(cluster))
 
     def invalidate(self, access: Access, at: Lanes, lanes: Lanes) -> None:
-        """Executes mbarrier.inval: later uses of the mbarriers fault."""
+        """Executes mbarrier.inval by ``lanes`` on the mbarriers at the shared offsets ``at``: later
+        uses of these raise UninitializedFault.
+        """
         self._find(access, at, lanes)
         self._own(access, at, lanes, "mbarrier.inval")
         for offset in at.tolist():
@@ -561,7 +581,8 @@ class Mbarriers:
         drop: bool = False,
         completes: bool = True,
     ) -> Array:
-        """Records ``counts`` arrivals of each lane; returns the mbarriers' states before them.
+        """Records ``counts`` arrivals of each lane at the mbarrier at its shared offset in ``at``;
+        returns, per lane, the mbarrier's state before its arrival.
 
         A state has the phase in its lower half, the pending arrivals in its upper half.
         ``release``: the arrival is a release; ``drop``: later phases do not wait for it;
@@ -637,13 +658,17 @@ class Mbarriers:
         return states.view(np.uint64)
 
     def add_pending(self, access: Access, at: Lanes, lanes: Lanes) -> None:
-        """Adds a pending arrival per lane to the current phase (for cp.async.mbarrier.arrive)."""
+        """Makes the current phase of the mbarrier at each lane's shared offset ``at`` wait for one
+        more arrival (for cp.async.mbarrier.arrive without .noinc).
+        """
         found, which = self._find(access, at, lanes)
         for barrier, n in zip(found, np.bincount(which).tolist(), strict=True):
             barrier.pending += n
 
     def expect(self, access: Access, at: Lanes, lanes: Lanes, nbytes: Array) -> None:
-        """Executes expect_tx: the current phase also waits for ``nbytes`` bytes of copies."""
+        """Executes expect_tx by ``lanes``: the current phase of the mbarrier at each lane's shared
+        offset ``at`` waits for ``nbytes`` more bytes of asynchronous copies.
+        """
         found, which = self._find(access, at, lanes)
         total = np.bincount(which, nbytes, len(found)).astype(np.int64).tolist()
         for i, (barrier, n) in enumerate(zip(found, total, strict=True)):
@@ -657,14 +682,18 @@ class Mbarriers:
                 )
 
     def complete(self, access: Access, at: Lanes, lanes: Lanes, nbytes: Array) -> None:
-        """Executes complete_tx: the current phase waits for ``nbytes`` bytes fewer."""
+        """Executes complete_tx by ``lanes``: the current phase of the mbarrier at each lane's
+        shared offset ``at`` waits for ``nbytes`` bytes fewer.
+        """
         for offset, lane, n in zip(at.tolist(), lanes.tolist(), nbytes.tolist(), strict=True):
             barrier = self.get(access, offset, lane)
             barrier.bytes -= n
             self.complete_phase(barrier)
 
     def complete_phase(self, barrier: Mbarrier) -> None:
-        """Completes an mbarrier's phase if no arrival and no byte is pending."""
+        """Completes the current phase of ``barrier`` if no arrival and no byte is pending; then
+        starts the next phase, and makes all parked lanes ready.
+        """
         if barrier.pending == 0 and barrier.bytes == 0:
             self.wave.history.merge(barrier.arrival_object, barrier.wait_object)
             barrier.phase += 1
@@ -715,8 +744,9 @@ class ClusterBarrier:
     def arrive(
         self, instruction: Instruction, mask: NDArray[np.bool_] | None, *, release: bool
     ) -> None:
-        """Records arrivals of lanes; ``release``: their accesses happen before those after the
-        wait.
+        """Records barrier.cluster.arrive of the lanes in ``mask`` (None: all). ``release``: their
+        earlier accesses happen before those of other lanes after their waits. Raises BarrierFault
+        for a lane that has arrived before and not waited since.
         """
         wave, lanes = self.wave, self._lanes(mask)
         twice = self.arrived[lanes] > self.waited[lanes]
@@ -757,7 +787,10 @@ class ClusterBarrier:
         return self.objects
 
     def wait(self, instruction: Instruction, mask: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
-        """Returns the mask of the lanes in ``mask`` whose phase has completed."""
+        """Executes barrier.cluster.wait of the lanes in ``mask`` (None: all). Returns the mask of
+        those whose cluster's lanes have all arrived or exited, which acquire the arrivals; the
+        others must wait. Raises BarrierFault for a lane that has not arrived.
+        """
         wave, lanes = self.wave, self._lanes(mask)
         idle = self.arrived[lanes] == self.waited[lanes]
         if idle.any():

@@ -190,7 +190,9 @@ class MatrixMove:
         return 8 * self.count
 
     def load(self, rows: Array) -> list[U32]:
-        """Converts rows ``[warps, 8 * count, 16 bytes]``, of any dtype, to registers."""
+        """Returns the registers that ldmatrix writes, ``count`` arrays ``[warps, 32]``, for the
+        rows in memory ``[warps, 8 * count, 16 bytes]``, of any dtype.
+        """
         rows = np.ascontiguousarray(rows)
         if self.transposed:
             rows = _transposed(rows.view(np.uint16).reshape(-1, 8, 8))
@@ -198,7 +200,9 @@ class MatrixMove:
         return [words[:, i] for i in range(self.count)]
 
     def store(self, registers: Registers) -> U32:
-        """Converts registers to rows ``[warps, 8 * count, 4 words]``."""
+        """Returns the rows that stmatrix writes, ``[warps, 8 * count, 4 words]``, for the values of
+        its ``count`` registers, ``[warps, 32]`` each.
+        """
         words = np.stack(registers, axis=1)
         if self.transposed:
             words = _transposed(words.view(np.uint16).reshape(-1, 8, 8)).view(np.uint32)
@@ -243,7 +247,10 @@ def swizzle(address: I64, width: int, base: Array | int = 0) -> I64:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """Fields of 64-bit matrix descriptors, each an array ``[groups]``, in bytes."""
+    """Fields of the 64-bit wgmma matrix descriptors that have the same swizzle width; arrays have
+    an element per descriptor. ``start``: start address; ``leading`` and ``stride``: leading and
+    stride byte offset; all in bytes.
+    """
 
     start: I64
     leading: I64
@@ -255,7 +262,9 @@ class Descriptor:
 
 
 def descriptors(words: NDArray[np.uint64]) -> list[tuple[NDArray[np.int64], Descriptor]]:
-    """Decodes descriptors: for each swizzle width, a pair of indices into ``words`` and fields."""
+    """Decodes the 64-bit matrix descriptors ``words``. Returns, for each swizzle width among them,
+    the indices of its descriptors in ``words``, and their fields.
+    """
     words = np.asarray(words, np.uint64)
 
     def bits(low: int, count: int) -> I64:
@@ -286,15 +295,17 @@ class SharedMatrix:
 
     @cached_property
     def _chunks(self) -> tuple[I64, I64]:
-        """Position of the first element of each 16-byte chunk in the matrix, in the order of
-        :meth:`chunks`: row, and k in units of 2 bytes.
+        """Row and k of the first element of each 16-byte chunk of the matrix, in the order of
+        :meth:`chunks`; k in units of 2 bytes, 0 to 15.
         """
         along_rows, along_k = (8, 1) if self.transposed else (1, 8)
         row, k = np.mgrid[0 : self.rows : along_rows, 0:K:along_k]
         return row.reshape(-1), k.reshape(-1)
 
     def chunks(self, words: NDArray[np.uint64]) -> I64:
-        """Returns the shared addresses of each descriptor's chunks, ``[groups, 2 * rows]``."""
+        """Returns the shared addresses of the 16-byte chunks of the matrix that each of the
+        descriptors ``words`` describes, ``[groups, 2 * rows]``.
+        """
         out = np.empty((len(words), 2 * self.rows), np.int64)
         for at, d in descriptors(words):
             out[at] = self._addresses(d)
@@ -316,7 +327,9 @@ class SharedMatrix:
         return swizzle(start + offset, d.width, d.base[:, None])
 
     def elements(self, words: NDArray[np.uint64]) -> I64:
-        """Returns the shared addresses of all 16-bit elements, ``[groups, rows, 16]``."""
+        """Returns the shared addresses of all 16-bit elements of the matrix that each of the
+        descriptors ``words`` describes, ``[groups, rows, 16 k]``.
+        """
         addresses = self.chunks(words)[:, :, None] + np.arange(0, 16, 2)
         return self._grid(addresses).transpose(1, 2, 0)
 
@@ -327,11 +340,10 @@ class SharedMatrix:
         return self._grid(np.ascontiguousarray(chunks).view(self.element))
 
     def _grid(self, values: Array) -> Array:
-        """Arranges a value for each element, in the order of memory (chunk, element in the chunk),
-        as ``[k, groups, rows]``.
+        """Rearranges ``values``, one for each element of the matrix, from the order of memory,
+        ``[groups, 2 * rows chunks, elements of a chunk]``, to ``[k, groups, rows]``.
 
-        ``values``: ``[groups, 2 * rows, elements of a chunk]``, 8 of 16 bits or 16 of 8 bits; k is
-        16 or 32.
+        A chunk of 16 bytes has 8 elements of 16 bits (k is 16) or 16 of 8 bits (k is 32).
         """
         groups = len(values)
         if self.transposed:
@@ -380,7 +392,10 @@ class Wgmma:
         return registers_of(self.total(a, b, start, arch).reshape(-1, 16, self.n))
 
     def total(self, a: Array, b: Array, start: Array, arch: str) -> Array:
-        """Returns ``start + a @ b``, ``[groups, 64, n]``."""
+        """Returns ``start + a @ b``, ``[groups, 64, n]``, added up as tensor cores of ``arch`` do.
+        ``a``: ``[k, groups, 64]``, ``b``: ``[k, groups, n]``, each of 16-bit floats as bits, whose
+        signs ``negate_a`` and ``negate_b`` flip.
+        """
         sign = np.uint16(0x8000)
         left = factors((a ^ sign if self.negate_a else a)[:, :, :, None], self.dtype)
         right = factors((b ^ sign if self.negate_b else b)[:, :, None, :], self.dtype)
@@ -402,7 +417,9 @@ class Wgmma8(Wgmma):
         )
 
     def total(self, a: Array, b: Array, start: Array, arch: str) -> Array:
-        """Returns ``start + a @ b`` modulo 2^32, ``[groups, 64, n]``."""
+        """Returns ``start + a @ b`` modulo 2^32, ``[groups, 64, n]``, on every ``arch``. ``a``:
+        ``[k, groups, 64]``, ``b``: ``[k, groups, n]``, each of 8-bit integers.
+        """
         return _sum8(a.transpose(1, 2, 0), b.transpose(1, 0, 2), start)
 
 

@@ -296,7 +296,9 @@ _ATOMS: dict[str, Callable[..., Any]] = {
 
 
 def copy(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Decodes cp.async, its commit and wait groups, and bulk copies."""
+    """Decodes all instructions that begin with cp.async: copies, commit and wait groups, mbarrier
+    arrivals, bulk copies. None for a bulk prefetch, which has no effect.
+    """
     modifiers = instruction.modifiers
     if modifiers[:1] != ("async",):
         raise kernel.error("this form is outside the subset", instruction)

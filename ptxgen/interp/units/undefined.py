@@ -30,17 +30,20 @@ from ptxgen.interp.units.sync import Wave
 Array = NDArray[Any]
 Bools = NDArray[np.bool_]
 Rule = Callable[[Wave, list[Any]], Array]
-"""Function of (wave, registers) that returns a result's origins: per lane, 0 or the number of an
-unwritten register.
+"""Function of (wave, registers) that returns a result's origins: per lane, 0 if it is defined, else
+the number (from 1) of the unwritten register that it was computed from.
 """
 Step = tuple[bool, tuple[int, ...], tuple[int, ...]]
-"""Update of undefined-value origins by one instruction: whether no other segment reads the results
-(so that inactive lanes may be overwritten), slots of the results' origins, slots of the operands'.
+"""Update of origins (which unwritten register a value was computed from) by one instruction:
+(local, slots of the results' origins, slots of the operands' origins). ``local``: no other segment
+reads the results, so that inactive lanes may be overwritten.
 """
 
 
 class Tracker:
-    """Inserter of operations on undefined-value origins before each instruction of a block."""
+    """Adds operations to a block that track undefined values: in front of each instruction, they
+    compute which unwritten register its results stem from, or check its operands.
+    """
 
     def __init__(self, kernel: Kernel, block: Block) -> None:
         self.kernel, self.block = kernel, block
@@ -49,8 +52,8 @@ class Tracker:
 
     def instrument(self, instruction: Instruction) -> None:
         """Adds operations to the block, in front of ``instruction``. If that is pure, they compute
-        the origins of its results; else they raise if an operand is undefined, and mark its results
-        as defined.
+        from which unwritten registers its results stem; else they raise UninitializedFault if an
+        operand is undefined, and mark its results as defined.
         """
         origins = self.kernel.origins
         if not origins:
@@ -90,7 +93,9 @@ class Tracker:
         self.steps = []
 
     def _step(self, step: Step) -> None:
-        """Adds a step to the latest operation if that executes steps, else in a new operation."""
+        """Appends ``step`` to those that the block's last operation executes, if it executes any;
+        else adds a new operation to the block, which executes it.
+        """
         if self.steps:
             self.steps.append(step)
             return
@@ -103,8 +108,9 @@ class Tracker:
 
 
 def _run(steps: list[Step]) -> Variants:
-    """Returns the operations that execute ``steps``, updates of undefined-value origins, in
-    sequence. ``steps`` may grow until the first execution. Costs little if all origins are DEFINED.
+    """Returns the operations that execute ``steps`` in sequence, for all lanes and under a mask.
+    The caller may append to ``steps`` until their first execution. If every slot of the steps has
+    the origins DEFINED, they return at once.
     """
     slots: list[int] = []  # all slots of the steps; if all are defined, the steps change nothing
 
@@ -129,8 +135,8 @@ def _run(steps: list[Step]) -> Variants:
 
 def joined(registers: list[Any], slots: tuple[int, ...]) -> Array:
     """Returns the origins of a value that is computed from the registers whose origins are in
-    ``slots``: in each lane 0 if all are defined, else the largest origin. DEFINED if no register
-    has any.
+    ``slots``: in each lane 0 if all are defined, else the largest number of an unwritten register.
+    DEFINED if all registers are defined in every lane.
     """
     found = DEFINED
     for slot in slots:
@@ -181,8 +187,9 @@ def _rule(kernel: Kernel, instruction: Instruction) -> Rule:
 
 
 def _origins(kernel: Kernel, *operands: Operand) -> tuple[int, ...]:
-    """Returns the slots that hold the origins of undefined values (see the module) of the registers
-    in ``operands``; registers that are always defined have none.
+    """Returns the slots of the origins of the registers in ``operands``; registers that are always
+    defined have none. An origin is, per lane, 0 or the number of the unwritten register from which
+    the value was computed.
     """
     names = (name for operand in operands for name in flow.register_names(operand))
     return tuple(kernel.origins[name] for name in names if name in kernel.origins)
@@ -191,9 +198,9 @@ def _origins(kernel: Kernel, *operands: Operand) -> tuple[int, ...]:
 def _assign(
     kernel: Kernel, instruction: Instruction, slots: tuple[int, ...], rule: Rule
 ) -> Variants:
-    """Returns the operations that compute undefined-value origins by ``rule``, and write them to
-    ``slots`` in the lanes where the guard is true. A lane whose guard is undefined gets the guard's
-    origins.
+    """Returns the operations, for all lanes and under a mask, that compute the origins of an
+    instruction's results by ``rule``, and write them to ``slots`` in the lanes where the guard is
+    true. A lane whose guard is undefined gets the guard's origin.
     """
     guard = guard_of(kernel, instruction)
     deciding = () if instruction.guard is None else _origins(kernel, instruction.guard)

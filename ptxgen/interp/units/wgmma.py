@@ -95,7 +95,9 @@ class WgmmaState:
         )
 
     def fence(self, groups: Lanes) -> None:
-        """Executes wgmma.fence: later wgmma may use registers that were accessed before it."""
+        """Executes wgmma.fence of the warpgroups ``groups``: their later wgmma may use registers
+        that other instructions have accessed before.
+        """
         self.fenced[groups] = True
         if self.touched:
             mask = self.mask_of(groups)
@@ -103,7 +105,10 @@ class WgmmaState:
             self.touched = {slot: there for slot, there in left.items() if there.any()}
 
     def issue(self, product: Product, names: dict[int, str]) -> None:
-        """Starts a product; raises RaceFault if its registers need a fence."""
+        """Starts a product. ``names``: the name of each of its registers, by slot. Raises RaceFault
+        if its warpgroups have executed no wgmma.fence, or if another instruction has accessed one
+        of the registers since, or if a product in flight with other accumulators uses one.
+        """
         instruction, mask = product.instruction, product.mask
         unready = product.groups[~self.fenced[product.groups]]
         if len(unready):
@@ -135,7 +140,9 @@ class WgmmaState:
             product.execute()
 
     def commit(self, groups: Lanes) -> None:
-        """Executes wgmma.commit_group: closes a group of the products issued so far."""
+        """Executes wgmma.commit_group of the warpgroups ``groups``: the products that each has
+        issued since its last commit become a group.
+        """
         self.committed[groups] += 1
 
     def wait(self, groups: Lanes, newest: int) -> None:
@@ -162,14 +169,19 @@ class WgmmaState:
 
 @dataclass(slots=True, eq=False)
 class Product:
-    """A wgmma.mma_async of the warpgroups ``groups`` that is in flight: issued, not waited for."""
+    """A wgmma.mma_async of the warpgroups ``groups`` that is in flight: issued, not waited for.
+
+    ``mask``: the lanes of these warpgroups; ``b``: operand B, as ``a`` in shared memory;
+    ``scale_d``: whether each warpgroup adds to its accumulators, or starts from zero; ``reading``:
+    the reads of shared memory in the race check.
+    """
 
     wave: Wave
     form: Form
     groups: Lanes
     number: NDArray[np.int64]
-    """Commit group of the product in each of ``groups``, as the number of groups that the warpgroup
-    had committed before.
+    """Index of the commit group that the product belongs to, for each of ``groups``: the number of
+    groups that the warpgroup had committed before it issued the product.
     """
     mask: Bools
     a: Lanes | list[Array]
@@ -186,7 +198,9 @@ class Product:
 
     @property
     def slots(self) -> frozenset[int]:
-        """Slots of all registers that the product uses."""
+        """Slots (indices in the wave's list) of all registers that the product uses: accumulators,
+        and A if that is in registers.
+        """
         return self.form.slots
 
     @property

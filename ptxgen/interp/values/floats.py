@@ -424,7 +424,9 @@ def saturate(kind: str) -> Function:
 
 
 def classify(test: str, kind: str) -> Function:
-    """Returns a ``testp`` test: finite, infinite, number, notanumber, normal or subnormal."""
+    """Returns the function of ``testp`` for arrays of format ``kind``; ``test``: finite, infinite,
+    number, notanumber, normal or subnormal.
+    """
     smallest = math.ldexp(1.0, FORMATS[kind].min_exponent)
     tests: dict[str, Function] = {
         "finite": np.isfinite,

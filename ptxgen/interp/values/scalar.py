@@ -51,10 +51,10 @@ STORAGE: dict[str, np.dtype[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """An instruction as a function: PTX types of destinations and sources, in the order of the
-    text.
+    """An instruction as a function: ``dst`` and ``src`` are the PTX types of its destinations and
+    sources, in the order of the text.
 
-    ``function`` returns an array; a tuple for two destinations.
+    ``function`` takes an array for each source, and returns an array; a tuple for two destinations.
     """
 
     dst: tuple[str, ...]
@@ -542,7 +542,9 @@ _COMBINE: dict[str, Function] = {
 
 
 def _comparison(form: _Modifiers) -> tuple[str, Callable[[str], Function]]:
-    """Consumes a comparison modifier; returns its name, and its NumPy function by operand type."""
+    """Consumes a comparison modifier, such as ``lt``. Returns its name, and a function that takes
+    the operands' PTX type and returns the comparison as a function of two arrays.
+    """
     name = form.need((*_COMPARE, *_SAME, *_UNORDERED, "num", "nan"))
 
     def choose(kind: str) -> Function:
@@ -620,7 +622,9 @@ def _add(form: _Modifiers) -> Scalar:
 
 
 def _arithmetic(form: _Modifiers) -> Scalar:
-    """Decodes add, sub, mul, fma, div, rcp and sqrt of floats."""
+    """Returns add, sub, mul, fma, div, rcp or sqrt of floats (by ``form.opcode``) as a function,
+    with the rounding mode, saturation and type in ``form``. Raises PtxError without a mode.
+    """
     operation = form.opcode
     mode = form.take(*floats.MODES)
     saturate = form.take("sat") is not None
@@ -701,7 +705,7 @@ def _sad(form: _Modifiers) -> Scalar:
 
 
 def _abs_or_neg(form: _Modifiers) -> Scalar:
-    """Decodes abs and neg."""
+    """Returns abs or neg (``form.opcode``) as a function, for the type that ``form`` has."""
     integers: Function = np.absolute if form.opcode == "abs" else np.negative
     choose = floats.absolute if form.opcode == "abs" else floats.negate
     kind = form.need(_S + _FLOAT + _PACKED)
@@ -774,7 +778,7 @@ def _bfind(form: _Modifiers) -> Scalar:
 
 
 def _count(form: _Modifiers) -> Scalar:
-    """Decodes clz and popc."""
+    """Returns clz or popc (``form.opcode``) as a function, for the type that ``form`` has."""
     kind = form.need(("b32", "b64"))
     function = _leading_zeros(kind) if form.opcode == "clz" else _population
     return Scalar(("u32",), (kind,), function)

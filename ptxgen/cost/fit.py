@@ -32,8 +32,7 @@ Floats = NDArray[np.float64]
 ROUNDS = 6
 FAR = 2.0
 """Slowdown relative to a problem's fastest route, above which a route was timed only a few times. A
-time that is also above :data:`HICCUP` times its prediction is an outlier.
-"""
+time that is beyond it, and also above :data:`HICCUP` times its prediction, is an outlier."""
 HICCUP = 2.5
 BEHIND = 2.0
 """Exponent of the weights of measurements: a route that takes r times the fastest route's time has
@@ -41,19 +40,18 @@ weight r**-BEHIND."""
 SPREAD = 0.02
 LIKENESS = 6.0
 DESCENT = 150
-"""Maximum number of iterations of L-BFGS-B."""
+"""Maximum number of iterations of L-BFGS-B, by which :func:`sharpened` minimises."""
 FOLDS = 5
 HOLD = 0.01
-"""Weight of the prior in :func:`near`: a constant that deviates from its prior by the prior's value
-costs as much as a time with the relative error sqrt(HOLD)."""
+"""Weight of the prior in :func:`near`: a constant that deviates from its prior by 100 % costs as
+much as a time with the relative error sqrt(HOLD)."""
 PRIOR, LEAST = (4.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 1.0), 0.05
-"""Prior values of the constants in :func:`near`, in the order of TERMS; and a lower bound of the
-prior by which deviations are divided, as a prior may be near 0.
-"""
+"""Prior values of the constants in :func:`near`, in the order of TERMS. A deviation from a prior is
+relative to that prior, or to LEAST where the prior is less."""
 
 
 class Problem(Protocol):
-    """Protocol of a benchmark problem in a fit; problems can be sorted."""
+    """Interface of a benchmark problem in a fit. Problems have an order and are keys of dicts."""
 
     @property
     def group(self) -> int:
@@ -66,9 +64,9 @@ class Problem(Protocol):
 class Point:
     """A measured time of a route (a sequence of kernels) for one problem; all times in µs.
 
-    ``us``: the measured time; ``best``: the time of the problem's fastest route. ``terms``: for
-    each kernel whose constants are fitted, the quantities that these multiply, in the order of
-    TERMS. ``held``: predicted time of the route's other kernels.
+    ``route``: its name; ``us``: the measured time; ``best``: the time of the problem's fastest
+    route. ``terms``: for each kernel whose constants are fitted, the quantities that these
+    multiply, in the order of TERMS. ``held``: predicted time of the route's other kernels.
     """
 
     problem: Problem
@@ -80,7 +78,9 @@ class Point:
 
 
 def fit(of: Iterable[Point]) -> dict[str, Constants]:
-    """Fits the constants of kernels to measured times; returns them by kernel."""
+    """Fits the constants of kernels to the measured points ``of``: by :func:`alike`, refined by
+    :func:`sharpened`. Returns the constants of TERMS by kernel.
+    """
     known = sorted(of, key=attrgetter("problem"))
     return sharpened(alike(known), known) if known else {}
 
@@ -105,7 +105,12 @@ def alike(of: Iterable[Point]) -> dict[str, Constants]:
 
 
 class _System:
-    """The linear system ``matrix @ constants + held = predicted times``, a row for each point."""
+    """Predicted times of measured points as a linear system, ``matrix @ constants + held``, with a
+    row for each point and a column for each kernel and term.
+
+    ``us``: the measured times; ``held``: predicted times of kernels whose constants are not fitted;
+    ``behind``: each measured time / that of the problem's fastest route.
+    """
 
     def __init__(self, kernels: Iterable[str], of: Sequence[Point]) -> None:
         from scipy.sparse import csr_array
@@ -135,7 +140,9 @@ class _System:
         return ~hiccups
 
     def named(self, constants: Floats) -> dict[str, Constants]:
-        """Splits the system's solution into constants by kernel."""
+        """Splits ``constants``, a solution of the system, into the constants of each kernel, by
+        name.
+        """
         each = constants.reshape(-1, len(TERMS)).tolist()
         return {name: tuple(c) for name, c in zip(self.names, each, strict=True)}
 
@@ -171,7 +178,8 @@ def _solve(system: _System, matrix: Floats, *more: Floats) -> Floats:
     """Returns the ``constants`` >= 0 for which ``matrix @ constants + system.held`` is closest to
     the measured times, by relative error; outliers are left out.
 
-    ``more``: a matrix and a right side, further equations of the least-squares problem.
+    ``matrix``: the system's, or a sum of its columns over kernels. ``more``: a matrix and a right
+    side, further equations of the least-squares problem.
     """
     us = system.us
     predicted, kept = us.copy(), np.ones(len(us), bool)
@@ -244,7 +252,11 @@ Fit = Callable[[Iterable[Point]], dict[str, Constants]]
 # -- how good that is ---------------------------------------------------------------
 @dataclass(frozen=True)
 class Regret:
-    """Statistics, over problems, of the regret: time of the chosen route / time of the fastest."""
+    """Statistics, over problems, of the regret: time of the chosen route / time of the fastest.
+
+    ``problems``: number of problems; ``mean``: geometric mean; ``p90``: 90th percentile; ``worst``:
+    the largest regret, at problem ``worst_at``.
+    """
 
     problems: int
     mean: float
@@ -264,8 +276,8 @@ class Regret:
 
 
 def held_out(known: Sequence[Point], fit: Fit = fit) -> dict[Any, float]:
-    """Cross-validates ``fit``: returns chosen time / fastest time by problem, chosen by constants
-    that were fitted without the problem's group.
+    """Cross-validates ``fit`` on the measured points ``known``: returns :func:`regrets` by problem,
+    of routes chosen with constants that were fitted to the problems of other groups.
     """
     found: dict[Any, float] = {}
     for left_out in range(FOLDS):
@@ -275,7 +287,11 @@ def held_out(known: Sequence[Point], fit: Fit = fit) -> dict[Any, float]:
 
 
 def regrets(of: Iterable[Point], constants: Mapping[str, Constants]) -> dict[Any, float]:
-    """Returns chosen time / fastest time by problem, chosen by ``constants``."""
+    """Returns the regret by problem: measured time of the route with the shortest predicted time /
+    time of the fastest route.
+
+    ``of``: measured points; ``constants``: by kernel, which predict the times.
+    """
     chosen: dict[Any, tuple[float, float]] = {}
     for point in of:
         predicted = point.held + sum(

@@ -36,12 +36,12 @@ class Phase:
 
 NOTHING = const(0)
 MOVE = Phase("fma", const(1), NOTHING)
-"""Phase of kernels that multiply nothing and only move bytes."""
+"""Phase of kernels that only move bytes: one step, no multiplications."""
 
 
 @dataclass(frozen=True)
 class KernelCost:
-    """Work of a kernel, as formulas over the problem's variables, from which
+    """Work of a kernel, as formulas over the problem's variables, from which the quantities of
     :data:`ptxgen.cost.tuning.TERMS` follow.
 
     ``slots``: CTAs that an SM runs at a time. ``phases``: parts of a CTA's work, whose times add
@@ -53,9 +53,9 @@ class KernelCost:
     """Number of CTAs; for a persistent kernel, the tiles of all CTAs."""
     phases: tuple[Phase, ...]
     loads: Expr
-    """Bytes that all CTAs together load."""
+    """Bytes that all CTAs load together, repeated loads of the same data included."""
     operands: Expr
-    """Bytes of the arrays that CTAs load from, each counted once."""
+    """Bytes of the arrays that CTAs load from: each array once, however many CTAs load it."""
     stores: Expr
     """Bytes that all CTAs write."""
 
@@ -77,13 +77,17 @@ class KernelCost:
         return self.ctas, *first, self.loads, self.operands, self.stores, *chain(*more)
 
     def arguments(self, values: Mapping[str, int]) -> tuple[Any, ...]:
-        """Returns the arguments of :meth:`ptxgen.cost.tuning.Tuning.terms` for a problem."""
+        """Evaluates the formulas for the problem variables ``values``, which include SMS, the GPU's
+        number of SMs. Returns the arguments of :meth:`ptxgen.cost.tuning.Tuning.terms`.
+        """
         counts = [formula.evaluate(values) for formula in self.formulas]
         more = zip(self.units[1:], counts[6::2], counts[7::2], strict=True)
         return self.units[0], self.slots, values["SMS"], *counts[:6], *chain(*more)
 
     def substitute(self, given: Mapping[str, Expr]) -> KernelCost:
-        """Returns the cost with variables replaced by expressions."""
+        """Returns the cost with variables replaced: ``given`` has an expression for each variable's
+        name.
+        """
         ctas, steps, products, loads, operands, stores, *more = (
             formula.substitute(given) for formula in self.formulas
         )
@@ -97,8 +101,8 @@ class Roofline:
     """Operations and bytes of a kernel without :class:`KernelCost`, from which a roofline time is
     predicted. The formulas read the problem's variables and integer scalars.
 
-    ``operations``: operations on ``unit``, one of :data:`UNITS`. ``nbytes``: bytes read and
-    written; None means all bytes of the problem's arrays.
+    ``operations``: number of operations on ``unit``, one of :data:`UNITS`. ``nbytes``: bytes read
+    and written; None means all bytes of the problem's arrays.
     """
 
     operations: Expr = NOTHING

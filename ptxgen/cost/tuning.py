@@ -56,7 +56,8 @@ LIMIT = "shortfall of the sum from the least time of memory and multipliers; 0.1
 UNMEASURED = (4.0, 1.2, 2.0)
 """Constants of :data:`BOUNDS` for a family that was never measured."""
 EMPTY = 4.0
-"""Measured time of an empty kernel, µs; subtracted from each step of a program but one."""
+"""Measured time of an empty kernel, µs. A fused step must be faster than the steps that it
+replaces, where each of these but one counts without this time."""
 UNKNOWN = (4.0, 2.0, 1.0, 1.2, 1.0, 1.0, 1.0, 1.0)
 """Constants of :data:`TERMS` for a kernel that was never measured."""
 TIE = 1e-3
@@ -75,10 +76,11 @@ Constants = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Tuning:
-    """Constants that predict times of kernels, fitted on one GPU, with its rates.
+    """Constants fitted on one GPU that predict times of kernels, and the GPU's rates.
 
-    ``gpu``: the driver's name. ``kernels``: constants of :data:`TERMS` by kernel; a table's 16-bit
-    dtypes share those of its first dtype.
+    ``gpu``: the driver's name of the GPU; ``sms``: number of its SMs; ``arch``: such as "sm_90";
+    ``kernels``: constants of :data:`TERMS` by the name of a kernel in a route table. The kernel's
+    twin for the other 16-bit dtype has the same constants.
     """
 
     gpu: str
@@ -91,7 +93,7 @@ class Tuning:
     families: Mapping[str, Constants] = field(default_factory=dict, repr=False)
     """Constants of :data:`BOUNDS`, by family of kernels."""
     scaled: bool = False
-    """Whether the constants were measured on another GPU."""
+    """Whether the constants were measured on another GPU than the one that ``rates`` describes."""
 
     def __post_init__(self) -> None:
         if self.arch not in TYPICAL:
@@ -129,10 +131,10 @@ class Tuning:
         *more: Any,
         count: int = 1,
     ) -> float:
-        """Returns the predicted time of a kernel in µs. ``unit`` to ``more``:
-        :meth:`ptxgen.cost.kernel.KernelCost.arguments`.
+        """Returns the predicted time of ``kernel`` in µs.
 
-        ``count``: problems of a batch in one launch; the work of all CTAs is multiplied by it.
+        ``unit`` to ``more``: as :meth:`ptxgen.cost.kernel.KernelCost.arguments` returns them;
+        ``count``: problems of a batch in one launch, by which the work of all CTAs is multiplied.
         """
         quantities = self.terms(
             unit, slots, sms, ctas, steps, products, loads, operands, stores, *more, count=count
@@ -154,8 +156,10 @@ class Tuning:
         """Returns the roofline time of a route as terms of :data:`BOUNDS`, µs by name: launches,
         and the larger of bytes and operations.
 
-        The busiest SM has ``ceil(ctas / sms)`` of the CTAs. It computes at the peak of ``unit``,
-        and loads no faster than L2's bandwidth for one SM.
+        ``family``: of the route's kernels; ``launches``: their number; ``ctas``: of the largest
+        grid; ``nbytes``, ``operations`` (on ``unit``): of all CTAs; ``sms``: number of SMs. The
+        busiest SM has ``ceil(ctas / sms)`` of the CTAs. It computes at the peak of ``unit``, and
+        loads no faster than L2's bandwidth for one SM.
         """
         quantities = self.quantities(launches, ctas, nbytes, unit, operations, sms=sms)
         return larger(self.families.get(family, UNMEASURED), quantities)
@@ -175,10 +179,12 @@ class Tuning:
         )
 
     def least(self, quantities: tuple[float, ...]) -> float:
-        """Returns a lower bound of a kernel's time in µs, its roofline limit; 0 if this GPU's own
-        constants were measured, which need no such bound.
+        """Returns a lower bound of a kernel's time in µs, from ``quantities``, the result of
+        :meth:`terms`.
 
-        ``quantities``: what :meth:`terms` returns.
+        For constants from another GPU (:attr:`scaled`) it is the time of memory traffic or of
+        multiplications at this GPU's peak rates, the larger one; else 0, as times predicted by the
+        GPU's own constants need no bound.
         """
         if not self.scaled:
             return 0.0
@@ -225,8 +231,8 @@ class Tuning:
 
 
 def larger(constants: Constants, quantities: tuple[float, ...]) -> dict[str, float]:
-    """Multiplies constants and quantities of :data:`BOUNDS`; returns µs by name: launches, and the
-    larger of bytes and operations.
+    """Returns the terms of a roofline time in µs by name, each a constant times a quantity of
+    :data:`BOUNDS`: launches, and the larger of bytes and operations.
     """
     us = dict(zip(BOUNDS, map(float.__mul__, constants, quantities), strict=True))
     del us[min("bytes", "operations", key=us.__getitem__)]
@@ -239,7 +245,7 @@ def tuning_name(gpu: str, sms: int) -> str:
 
 
 def short_name(gpu: str) -> str:
-    """Returns a GPU's name without its maker and its memory."""
+    """Returns a GPU's name without maker and memory: "h100" for "NVIDIA H100 80GB HBM3"."""
     words = re.findall(r"[a-z0-9]+", gpu.lower())
     return "_".join(w for w in words if w != "nvidia" and not _MEMORY.fullmatch(w))
 
@@ -265,11 +271,11 @@ def tunings(folder: Path = FOLDER) -> tuple[Tuning, ...]:
 def tuning_for(
     arch: str, gpu: tuple[str, int] | None = None, rates: Rates | None = None
 ) -> tuple[Tuning, bool]:
-    """Returns the tuning for a GPU (name and SMs), and whether it was measured on such a GPU.
+    """Returns the tuning for a GPU, and whether it was measured on such a GPU.
 
-    A tuning takes the constants of kernels that it lacks from :data:`FALLBACK`. GPUs without a
-    tuning take all of them from there; their ``rates`` are the driver's, or those of a typical GPU
-    of the architecture.
+    ``gpu``: the driver's name and the number of SMs. A tuning takes the constants of kernels that
+    it lacks from :data:`FALLBACK`. GPUs without a tuning take all of them from there; their rates
+    are ``rates``, the driver's, or if None those of a typical GPU of architecture ``arch``.
     """
     known = {t.name: t for t in tunings()}
     base = known[FALLBACK]

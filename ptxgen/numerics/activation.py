@@ -47,8 +47,8 @@ EXP: tuple[float, ...] = (
     _hex("0x1.123bf8p-7"),
     _hex("0x1.685028p-10"),
 )
-"""Ascending coefficients of ``(exp(r) - 1 - r) / r**2``, ``|r| <= 0.347``; relative error of exp
-2**-28."""
+"""Ascending coefficients of ``(exp(r) - 1 - r) / r**2``, ``|r| <= 0.347``. exp has a relative error
+of 2**-28."""
 
 TAIL_SHIFT = 3.375
 TAIL: tuple[float, ...] = (

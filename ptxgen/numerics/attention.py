@@ -105,9 +105,10 @@ ATTENTION_GRAD: Mapping[str, Contract] = MappingProxyType(
 SPLIT = 1024
 """Number of keys per split; each split has its own softmax sums, which are merged in order."""
 LANES = 4
-"""Number of partial sums that accumulate the softmax weights of a split."""
+"""Number of partial sums among which a split's softmax weights are distributed."""
 PAIR = 2
-"""Number of neighbouring keys per partial sum: key j adds to sum ``j // PAIR % LANES``."""
+"""Number of neighbouring keys whose weights go to the same partial sum: for key j it is sum
+``j // PAIR % LANES``."""
 HEAD_MAX = 256
 """Largest supported head dimension."""
 RANGE = 128
@@ -128,10 +129,10 @@ def block(head: int, head_v: int) -> int:
 
 
 QUERIES = 64
-"""Number of queries per block in the sums over query rows, ``dk`` and ``dv``. They add the rows of
-a block head by head, then those of the next block."""
+"""Number of queries per block in the sums over query rows, ``dk`` and ``dv``. A sum adds a block's
+rows head by head, then the rows of the next block."""
 PART = 4
-"""Largest number of query heads whose rows one partial sum of ``dk`` or ``dv`` adds."""
+"""Largest number of query heads whose rows are added in one partial sum of ``dk`` or ``dv``."""
 
 
 def parts(group: int) -> int:

@@ -22,17 +22,16 @@ class Constants:
 
     ``mantissa_bits``: stored bits of the mantissa; ``bias``: bias of the exponent field.
     ``exponent_shift``: added to exponents of small results so that powers of two stay normal; a
-    last factor ``2**-exponent_shift`` removes it.
-    ``rounder``: added to a small value, rounds it to an integer, in the low bits of the sum.
-    ``ln2``: the high part is short, so that its products with exponents are exact.
-    ``exp``: ascending coefficients of ``(exp(r) - 1 - r) / r**2``, |r| <= 0.347.
-    ``exp_range``: arguments between which exp is neither 0 nor inf.
-    ``expm1_least``: argument from which downwards expm1 is -1.
-    ``tail``: ascending coefficients of ``(y + s) * exp(y**2 / 2) * P(-y)`` in
-    ``y / (y + s) - 1/2``, s being ``tail_shift`` and P the normal distribution function.
-    ``linear``, ``cubic``: ``2 sqrt(2/pi)``, and that times 0.044715.
-    ``limit``: by activation ``x * P(x)``, the y from which ``y * P(-y)`` is 0.
-    ``log_split_bits``: bits of the least ``1 + t`` in logarithms of ``x = 2**n * (1 + t)``.
+    last factor ``2**-exponent_shift`` removes it. ``rounder``: added to a small value, rounds it to
+    an integer, in the low bits of the sum. ``log2_e``, ``ln2``: log2(e) and log(2), whose high part
+    is short, so that its products with exponents are exact. ``exp``: ascending coefficients of
+    ``(exp(r) - 1 - r) / r**2``, |r| <= 0.347. ``exp_range``: arguments between which exp is neither
+    0 nor inf. ``expm1_least``: expm1 is -1 for this and all lower arguments. ``tail``: ascending
+    coefficients of ``(y + s) * exp(y**2 / 2) * P(-y)`` in ``y / (y + s) - 1/2``, s being
+    ``tail_shift`` and P the normal distribution function. ``linear``, ``cubic``: ``2 sqrt(2/pi)``,
+    and that times 0.044715. ``limit``: for each activation ``x * P(x)``, the least y at which
+    ``y * P(-y)`` is taken as 0. ``log_split_bits``: bits of the least ``1 + t`` in logarithms of
+    ``x = 2**n * (1 + t)``.
     """
 
     mantissa_bits: int

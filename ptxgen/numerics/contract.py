@@ -167,7 +167,9 @@ class Plan:
         return -(-k // self.chunk_length(k))
 
     def environment(self, values: Mapping[str, int]) -> dict[str, int]:
-        """Returns ``values`` of problem variables, K among them, plus CHUNK (length) and CHUNKS."""
+        """Returns the problem variables ``values``, K among them, together with CHUNK, the chunk
+        length, and CHUNKS, the number of chunks.
+        """
         k = values["K"]
         return {**values, "CHUNK": self.chunk_length(k), "CHUNKS": self.chunks(k)}
 
@@ -177,8 +179,8 @@ DEFAULT_PLAN = "chunks"
 
 
 def _equal(count: Expr, unit: int) -> Expr:
-    """Returns the length of ``count`` equal chunks of K, rounded up to a multiple of ``unit``, so
-    that chunks start on aligned vectors.
+    """Returns the length of chunks, an expression over K, that splits K into ``count`` equal
+    chunks. It is rounded up to a multiple of ``unit``, so that chunks start on aligned vectors.
     """
     return ceil_div(ceil_div(K, count), unit) * unit
 

@@ -82,8 +82,8 @@ _HEADS = ((var("H") % var("G")).eq(0) & (var("G") > 0), "heads H of values are a
 
 
 def groups(rows: int) -> int:
-    """Number of groups of :data:`GROUP` rows to which zeros pad a state of ``rows`` rows: a power
-    of two, at least 2.
+    """Number of groups of :data:`GROUP` rows in a state of ``rows`` rows after padding with zeros:
+    the least power of two that suffices, at least 2.
     """
     return max(2, 1 << (-(-rows // GROUP) - 1).bit_length())
 

@@ -40,8 +40,8 @@ ITEMSIZE = {short: BYTES[full] for full, short in NAMES.items()}
 
 
 def joint(one: str, other: str) -> str | None:
-    """Returns the dtype that both operands of a product convert to exactly: float32 for float32 and
-    a 16-bit dtype; None if there is none.
+    """Returns the dtype to which both dtypes of a product's operands convert exactly: the dtype
+    itself if they are equal, float32 for float32 and a 16-bit dtype, else None.
     """
     if one == other:
         return one

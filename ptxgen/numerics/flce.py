@@ -59,14 +59,15 @@ LINEAR_CROSS_ENTROPY = Signature(
 def chunk_of(
     m: int, n: int, k: int, itemsize: int, gradients: bool, rows: int | None = None
 ) -> int:
-    """Number of rows per chunk, for ``m`` rows, ``n`` classes and ``k`` features.
+    """Number of rows per chunk of a fused linear cross-entropy, for ``m`` rows, ``n`` classes and
+    ``k`` features: a multiple of :data:`GROUP`.
 
-    ``itemsize``: bytes per logit; ``gradients``: whether the call computes gradients. ``rows``: the
-    caller's choice, which is rounded up to a multiple of :data:`GROUP`. By default it is m if all
-    logits have at most :data:`ONE_CHUNK_BYTES`. Else, without gradients, it is the number of rows
-    whose logits fit in :data:`EVALUATED` bytes, at least 64; with gradients, the smallest power of
-    two, from 128 to :data:`CHUNK_MAX`, of at least ``m / ceil(n / k)`` (logits about as large as x)
-    and ``k / 4`` (a quarter of dW).
+    ``itemsize``: bytes per logit; ``gradients``: whether the call computes gradients; ``rows``: the
+    caller's choice, which is rounded up. The default is m if all logits have at most
+    :data:`ONE_CHUNK_BYTES`. Else, without gradients, it is the number of rows whose logits fit in
+    :data:`EVALUATED` bytes, at least 64. With gradients it is the smallest power of two, from 128
+    to :data:`CHUNK_MAX`, that is at least ``m / ceil(n / k)`` (a chunk's logits are then about as
+    large as x) and at least ``k / 4`` (they are then a quarter of dW).
     """
     if rows is None:
         if m * n * itemsize <= ONE_CHUNK_BYTES:
@@ -82,6 +83,8 @@ def chunk_of(
 def segmented(dtype: str, tier: str, smoothing: float) -> bool:
     """Whether a loss without gradients may store each segment's maximum and sum in place of logits:
     on tensor cores, and without label smoothing, which needs the mean of the logits.
+
+    ``dtype``: short, of the operands; ``smoothing``: the option ``label_smoothing``.
     """
     return dtype in TIERS["tc"] and tier in ("auto", "tc") and not smoothing
 

@@ -57,8 +57,9 @@ STORED = {
 """Compute type of each array dtype (short names): 16-bit floats compute in f32."""
 LEVELS = ("all", "row", "element")
 KINDS = {"element": "element", "column": "element", "row": "row", "scalar": "all"}
-"""Level of each kind of input. "element" has one value per element, "column" one per column (shared
-by all rows), "row" one per row, and "scalar" one for all."""
+"""Level of each kind of input, which says how many values it has for a row: see the module's
+docstring. An input of kind "element" has one value per element, "column" one per column (shared by
+all rows), "row" one per row, and "scalar" one in total."""
 REDUCERS = ("sum", "prod", "max", "min")
 
 _ANY, _NUMBER, _BITS = TYPES, (*FLOATS, *INTEGERS), (*INTEGERS, "bool")
@@ -93,12 +94,13 @@ _interned: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 class Node:
     """A node of a formula: one operation, or a leaf. Equal nodes are one object (hash consing).
 
-    ``op``: a key of PRIMITIVES, a comparison ("eq", "ne", "lt", "le", "gt", "ge"), "select"
-    (condition, then, else), "convert", "round_to" (rounds f32 to the 16-bit dtype ``data``, kept
-    as f32), "bits" (bit cast of a float to an integer), "float" (the reverse), "call" (``data``: a
-    :class:`Function`), "reduce" (``data``: one of REDUCERS). Leaves: "input" (``data``: an
-    :class:`Input`), "const" (``data``: its value), "index" (the element's index in its row, i64),
-    "length" (the row's number of elements, i64).
+    ``args``: the operands; ``type``: one of TYPES; ``level``: one of LEVELS. ``op``: a key of
+    PRIMITIVES, a comparison ("eq", "ne", "lt", "le", "gt", "ge"), "select" (condition, then, else),
+    "convert", "round_to" (rounds f32 to the 16-bit dtype ``data``, kept as f32), "bits" (bit cast
+    of a float to an integer), "float" (the reverse), "call" (``data``: a :class:`Function`),
+    "reduce" (``data``: one of REDUCERS). Leaves: "input" (``data``: an :class:`Input`), "const"
+    (``data``: its value), "index" (the element's index in its row, i64), "length" (the row's number
+    of elements, i64).
     """
 
     __slots__ = ("__weakref__", "args", "data", "level", "op", "type")
@@ -235,7 +237,7 @@ class Node:
 
 
 OPERATORS: dict[str, Callable[[Any, Any], Node]] = {}
-"""Implementations of Python operators on nodes that need other modules, by symbol;
+"""Implementations of operators on nodes for which this module would import others, by symbol;
 :mod:`ptxgen.numerics.functions` adds ``**``."""
 
 
@@ -275,11 +277,12 @@ class Input:
 class Function:
     """A named formula of operands of one type, which kernels compile to a device function.
 
-    ``body``: builds the result from nodes. ``slope``: builds the derivatives by each operand from
-    the operands and the result; None if there is no derivative. ``rare``: whether the result is a
-    rarely selected operand of ``select``; kernels then branch, and compute it only if selected.
-    ``bounds``: builds two bounds of the result, in either order, much cheaper than the result and
-    with the same sign of zero; where both round to the same 16-bit value, so does the result.
+    ``body``: builds the result from nodes; ``arity``: number of operands; ``types``: types that
+    they may have. ``slope``: builds the derivatives by each operand from the operands and the
+    result; None if there is no derivative. ``rare``: whether the result is a rarely selected
+    operand of ``select``; kernels then branch, and compute it only if selected. ``bounds``: builds
+    two bounds of the result, in either order, much cheaper than the result and with the same sign
+    of zero; where both round to the same 16-bit value, so does the result.
     """
 
     name: str
@@ -461,7 +464,7 @@ def read(name: str, dtype: str, kind: str = "element") -> Node:
 # -- formulas ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Output:
-    """A result of a formula: its name, the dtype it is stored in, and the node of its value.
+    """Result of a formula: its name, the dtype it is stored in, and the node of its value.
 
     ``down``: whether the result is the sum of the values down all rows, one per column, in the
     order of contract ``rows/1``.
@@ -507,7 +510,9 @@ class Formula:
 
     @cached_property
     def work(self) -> int:
-        """Number of operations per element of a row, without those that run once per row."""
+        """Number of operations per element of a row: a reduction counts as one, and operations on a
+        row's value or on scalars do not count.
+        """
         return _size(n for n in self.nodes if n.op == "reduce" or n.level not in ("all", "row"))
 
     @cached_property

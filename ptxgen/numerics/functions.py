@@ -57,8 +57,8 @@ def _function(
     rare: bool = False,
     bounds: Callable[..., tuple[Node, Node]] | None = None,
 ) -> Callable[[Callable[..., Node]], Function]:
-    """Returns a decorator that turns a Python function, which builds a formula, into a
-    :class:`Function` with these fields.
+    """Returns a decorator that turns a Python function, which builds a formula from nodes, into a
+    :class:`Function` of its name. The arguments are fields of that class.
     """
 
     def decorate(body: Callable[..., Node]) -> Function:
@@ -198,9 +198,10 @@ correctly for every mantissa (tested); with 2 the largest mantissa fails."""
 
 
 def _reduce_by_ln2(x: Node, bias: int) -> tuple[Node, Node, Node]:
-    """Reduces ``x = n * ln 2 + r``; returns r, n, and an integer whose low bits are ``n + bias``.
+    """Reduces ``x = n * ln 2 + r``, n the nearest integer; returns r, n, and an integer whose low
+    bits are ``n + bias``.
 
-    n is rounded by adding a constant so large that its unit in the last place is 1.
+    A rounding addition finds n: it adds a constant so large that its unit in the last place is 1.
     """
     c = _constants(x)
     rounded = fma(x, c.log2_e[0], c.rounder + bias)
@@ -209,16 +210,19 @@ def _reduce_by_ln2(x: Node, bias: int) -> tuple[Node, Node, Node]:
 
 
 def _exp_parts(x: Node, bias: int) -> tuple[Node, Node]:
-    """Splits ``exp(x) = p * 2**n``; returns p, and an integer whose low bits are ``n + bias``."""
+    """Splits ``exp(x) = p * 2**n``, n the integer nearest to ``x / ln 2``; returns p, and an
+    integer whose low bits are ``n + bias``.
+    """
     r, _, n = _reduce_by_ln2(x, bias)
     return fma(fma(_horner(r, _constants(x).exp), r, 1), r, 1), n
 
 
 def _scaled(p: Node, n: Node) -> Node:
     """Returns ``p * 2**k`` with one rounding, also where ``2**k`` is not a normal number:
-    multiplies by two factors of about ``2**(k / 2)``.
+    multiplies by two powers of two near ``2**(k / 2)``.
 
-    ``n``: an integer whose low bits are ``k + 2 * bias``.
+    ``n``: an integer node whose low bits are ``k + 2 * bias``, with the bias of the type's exponent
+    field.
     """
     places = _constants(p).mantissa_bits
     first = (n >> 1) << places
@@ -226,9 +230,11 @@ def _scaled(p: Node, n: Node) -> Node:
 
 
 def _low_factors(n: Node, c: Constants) -> tuple[Node, float]:
-    """Returns two normal numbers whose product is ``2**k``, k <= 0, which may be subnormal.
+    """Returns two normal numbers whose product is ``2**k``, a node and a constant; k <= 0, and the
+    product may be subnormal.
 
-    ``n``: an integer whose low bits are ``k + bias + exponent_shift``; ``c``: the type's constants.
+    ``n``: an integer node whose low bits are ``k + bias + exponent_shift``; ``c``: the type's
+    constants.
     """
     return from_bits(n << c.mantissa_bits), 2.0**-c.exponent_shift
 
@@ -264,7 +270,8 @@ EXP2: tuple[float, ...] = (
     _hex("0x1.5f0a66p-10"),
     _hex("0x1.3f906cp-13"),
 )
-"""Ascending coefficients of ``(2**r - 1) / r``, |r| <= 0.5; relative error of 2**r 2**-28.1."""
+"""Ascending coefficients of ``(2**r - 1) / r``, |r| <= 0.5. ``2**r`` has a relative error of
+2**-28.1."""
 
 
 def _exp2_scaled(x: Node) -> Node:
@@ -302,9 +309,10 @@ def _is_plain(x: Node) -> Node:
 
 
 def _log_parts(x: Node, lowest: int) -> tuple[Node, Node]:
-    """Splits a positive normal ``x = 2**n * (1 + t)``; returns t and n.
+    """Splits a positive normal ``x = 2**n * (1 + t)``; returns t and n, both of x's type.
 
-    ``lowest``: the bits of the least ``1 + t``.
+    ``lowest``: bit pattern, as an integer, of the least value of ``1 + t``; the largest is below
+    twice that.
     """
     places = _constants(x).mantissa_bits
     n = (bits(x) - lowest) >> places
@@ -314,7 +322,8 @@ def _log_parts(x: Node, lowest: int) -> tuple[Node, Node]:
 def _log_rare(x: Node, lowest: int, combine: Callable[[Node, Node], Node]) -> Node:
     """Returns the logarithm of any ``x``, also if subnormal, zero, negative, infinite or NaN.
 
-    ``combine``: builds the logarithm from t and n of :func:`_log_parts`; ``lowest``: as there.
+    ``combine``: builds the logarithm of a normal number from t and n of :func:`_log_parts`;
+    ``lowest``: as there.
     """
     places = _constants(x).mantissa_bits + 1
     tiny = x < 1
@@ -369,7 +378,7 @@ LOG2: tuple[float, ...] = (
     _hex("-0x1.baabaap-4"),
 )
 """Ascending coefficients of ``(log2(1 + t) - t / ln 2) / t**2``, 1 + t from ``sqrt(1/2)`` to
-``sqrt(2)``; relative error of log2 2**-27.6."""
+``sqrt(2)``. log2 has a relative error of 2**-27.6."""
 LOG2_SPLIT_BITS = 0x3F3504F3
 """Bits of ``sqrt(1/2)`` in float32. log2 splits x into ``2**n * (1 + t)`` with ``1 + t`` in
 [sqrt(1/2), sqrt(2)): near x = 1 n is 0, so ``n + log2(1 + t)`` does not cancel."""
@@ -395,7 +404,9 @@ def log2_rare(x: Node) -> Node:
 
 @_function(lambda x, y: (1 / (1 + x),), _BOTH)
 def log1p(x: Node) -> Node:
-    """``log(1 + x)`` as ``log(1 + t) + n * ln 2``, ``t = x / 2**n + (1 / 2**n - 1)``."""
+    """``log(1 + x)`` as ``log(1 + t) + n * ln 2``, where ``1 + x = 2**n * (1 + t)``; t is computed
+    as ``x / 2**n + (1 / 2**n - 1)``, without rounding 1 + x.
+    """
     c, sum = _constants(x), 1 + x
     n = (bits(sum) - c.log_split_bits) >> c.mantissa_bits
     scale = from_bits((c.bias + 2 - n) << c.mantissa_bits) * 0.25  # 2**-n, which may be subnormal
@@ -415,8 +426,8 @@ LOG1P: tuple[float, ...] = (
     _hex("-0x1.b4cf12p-7"),
     _hex("0x1.07e0fcp-9"),
 )
-"""Ascending coefficients of ``(log(1 + e) - e) / e**2``, 0 <= e <= 1; relative error of log
-2**-29.9."""
+"""Ascending coefficients of ``(log(1 + e) - e) / e**2``, 0 <= e <= 1. ``log(1 + e)`` has a relative
+error of 2**-29.9."""
 
 
 def _softplus_slope(x: Node, y: Node) -> tuple[Node, ...]:
@@ -542,7 +553,7 @@ ERF: tuple[float, ...] = (
     _hex("-0x1.a4f424p-11"),
     _hex("0x1.4bee6cp-14"),
 )
-"""Ascending coefficients of ``erf(x) / x - 1`` in ``x**2``, |x| < 1; relative error of erf
+"""Ascending coefficients of ``erf(x) / x - 1`` in ``x**2``, |x| < 1. erf has a relative error of
 2**-29.4."""
 ERFC: tuple[float, ...] = (
     _hex("-0x1.67c3d4p-12"),
@@ -553,7 +564,8 @@ ERFC: tuple[float, ...] = (
     _hex("-0x1.826580p-9"),
     _hex("0x1.87026cp-13"),
 )
-"""Ascending coefficients of ``log(erfc(x))``, 1 <= x < 3.95; absolute error of erf 2**-29.8."""
+"""Ascending coefficients of ``log(erfc(x))``, 1 <= x < 3.95. erf has an absolute error of
+2**-29.8."""
 
 
 ERF_TAYLOR: tuple[float, ...] = (
@@ -592,15 +604,15 @@ SIN: tuple[float, ...] = (
     _hex("0x1.11077cp-7"),
     _hex("-0x1.9955cep-13"),
 )
-"""Ascending coefficients of ``(sin(r) / r - 1) / r**2`` in ``r**2``, |r| <= pi/4; relative error of
-sin 2**-27.9."""
+"""Ascending coefficients of ``(sin(r) / r - 1) / r**2`` in ``r**2``, |r| <= pi/4. The sine has a
+relative error of 2**-27.9."""
 COS: tuple[float, ...] = (
     _hex("0x1.55554ap-5"),
     _hex("-0x1.6c0c2cp-10"),
     _hex("0x1.99e9f0p-16"),
 )
-"""Ascending coefficients of ``(cos(r) - 1 + r**2 / 2) / r**4`` in ``r**2``, |r| <= pi/4; relative
-error of cos 2**-33.0."""
+"""Ascending coefficients of ``(cos(r) - 1 + r**2 / 2) / r**4`` in ``r**2``, |r| <= pi/4. The cosine
+has a relative error of 2**-33.0."""
 TWO_OVER_PI = _hex("0x1.45f306p-1")
 HALF_PI = (_hex("0x1.921fb6p+0"), _hex("-0x1.777a5cp-25"), _hex("-0x1.ee59dap-50"))
 """High, middle and low part of pi/2, which is their sum."""
@@ -623,7 +635,8 @@ def _two_over_pi_bits(first: int) -> int:
 
 
 _SMALL_ANGLE = 65536.0
-"""Bound of x below which ``x - n * pi/2`` with pi/2 as the sum of three f32 keeps all bits."""
+"""Bound of angles x, in radians, up to which :data:`HALF_PI`, pi/2 as the sum of three f32, is
+exact enough for ``x - n * pi/2``; :func:`_reduce_large_angle` takes larger ones."""
 
 
 def _reduce_small_angle(x: Node) -> tuple[Node, Node]:
@@ -736,8 +749,8 @@ ATAN: tuple[float, ...] = (
     _hex("0x1.65eddep-7"),
     _hex("-0x1.d66908p-10"),
 )
-"""Ascending coefficients of ``(atan(x) / x - 1) / x**2`` in ``x**2``, 0 <= x <= 1; relative error
-of atan 2**-28.4."""
+"""Ascending coefficients of ``(atan(x) / x - 1) / x**2`` in ``x**2``, 0 <= x <= 1. atan has a
+relative error of 2**-28.4."""
 
 
 @_function(lambda x, y: (1 / fma(x, x, 1),))
@@ -761,8 +774,8 @@ def relu(x: Node) -> Node:
 
 
 def _activation(name: str, x: Node) -> Node:
-    """Returns ``gelu``, ``gelu_tanh`` or ``silu`` of ``x``, with the bits of the GEMM epilogues
-    (:mod:`ptxgen.numerics.activation`) in fewer operations.
+    """Returns the activation ``name`` ("gelu", "gelu_tanh" or "silu") of ``x``, with the bits of
+    the GEMM epilogues (:mod:`ptxgen.numerics.activation`) in fewer operations.
     """
     c = _constants(x)
     y = minimum(absolute(x), c.limit[name])
@@ -849,8 +862,8 @@ EXP2_SHORT: tuple[float, ...] = (
     _hex("0x1.3cec1ap-7"),
     _hex("0x1.5ac9b2p-10"),
 )
-"""Ascending coefficients of ``(2**r - 1) / r``, |r| <= 0.5, one fewer than EXP2; relative error of
-2**r 2**-23.2."""
+"""Ascending coefficients of ``(2**r - 1) / r``, |r| <= 0.5, one fewer than EXP2. ``2**r`` has a
+relative error of 2**-23.2."""
 RELATIVE_MARGIN, ABSOLUTE_MARGIN = 2.0**-20, 2.0**-36
 """Margins of the bounds ``x * (p - d)`` and ``x * (p + d)`` of an activation ``x * P(x)``: p is an
 approximation of P(x), ``d = RELATIVE_MARGIN * p + ABSOLUTE_MARGIN``. Tested for every f32."""
@@ -863,12 +876,14 @@ def _activation_bounds(
     slope: Callable[[Node], Node | float],
     absolute_margin: float = ABSOLUTE_MARGIN,
 ) -> tuple[Node, Node]:
-    """Returns two bounds, in either order, of the activation ``x / (1 + 2**(x * slope(x)))``.
+    """Returns two bounds, in either order, of the activation ``x * p``, where
+    ``p = 1 / (1 + 2**(x * slope(x)))``.
 
-    ``slope``: builds the factor of the exponent. The power is evaluated at x clamped to
-    [``least``, ``most``]. Where it exceeds ``1 / absolute_margin`` (see :data:`ABSOLUTE_MARGIN`)
-    the bounds differ in sign, whatever its value, and at ``least`` it is 8 times that. Above
-    ``most`` it is negligible.
+    ``slope``: builds the factor of the exponent from x. The bounds are ``x * (p - d)`` and
+    ``x * (p + d)``, ``d = RELATIVE_MARGIN * p + absolute_margin``. The power of two is evaluated at
+    x clamped to [``least``, ``most``]. Where it exceeds ``1 / absolute_margin``, p is less than the
+    margin, and the bounds differ in sign whatever the power is; at ``least`` the power is 8 times
+    that. Above ``most`` it is negligible.
     """
     y = clamp(x, least, most)
     by = slope(y)
@@ -897,8 +912,8 @@ GELU_ODDS: tuple[float, ...] = (
     _hex("0x1.90532cp-36"),
     _hex("-0x1.f2e020p-43"),
 )
-"""Ascending coefficients of ``log2(P(-x) / P(x)) / x`` in ``x**2``, |x| < 6.25, P the normal
-distribution function; P(x) has an error below ``2**-21.3 P(x) + 2**-29.3``."""
+"""Ascending coefficients of ``log2(P(-x) / P(x)) / x`` in ``x**2``, |x| < 6.25, where P is the
+normal distribution function. P(x) has an error below ``2**-21.3 P(x) + 2**-29.3``."""
 
 
 def _gelu_bounds(x: Node) -> tuple[Node, Node]:

@@ -31,7 +31,8 @@ _WITHOUT_GRADIENT = (
     "const",
     "input",
 )
-"""Operations that pass no gradient to operands, or have no operands."""
+"""Operations through which no gradient flows to an operand: they round to integers, reinterpret
+bits, or have no operands."""
 
 
 def gradients(
@@ -67,7 +68,9 @@ def gradients(
 
 
 def _operand_gradients(y: Node, d: Node) -> Sequence[Node | None]:
-    """Returns the gradient by each operand of ``y``, or None, from ``d``, the gradient by y."""
+    """Returns the gradient by each operand of ``y``, None for operands without one, from ``d``, the
+    gradient by y.
+    """
     op, args = y.op, y.args
     if op in _WITHOUT_GRADIENT or y.type not in FLOATS:
         return (None,) * len(args)

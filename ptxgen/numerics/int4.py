@@ -63,8 +63,8 @@ ELEMENTS = {"s4": Element(-8, 7), "u4": Element(0, 15)}
 """Value ranges of the 4-bit dtypes, by name."""
 LAYOUTS = ("rcr", "rrr")
 EPILOGUES = ("identity", "bias", "relu", "gelu", "silu")
-"""Epilogues of ``int4.gemm``. "identity" has no bias, the others have one; from the third on, they
-are activations."""
+"""Epilogues of ``int4.gemm``: "identity" adds no bias, all others add one, and the last three then
+apply the activation of their name."""
 BIASES = ("float32", "int32")
 WIDE = ("int32", "float32")
 """Dtypes of unpacked results: the int32 sums, or the f32 values before rounding to 4 bits."""

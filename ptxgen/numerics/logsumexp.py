@@ -32,8 +32,8 @@ LSE = Contract(
 SEGMENT = 1024
 LANES = 32
 GROUP = 4
-"""Number of neighbouring elements per lane: lane ``j // GROUP % LANES`` of a warp adds element j of
-a segment."""
+"""Number of neighbouring elements that the same lane of a warp adds: lane ``j // GROUP % LANES``
+adds element j of a segment."""
 LOWEST = -104.0
 """Lower clamp of arguments of exp: ``exp(LOWEST)`` is below half of the smallest f32, so 0."""
 
@@ -50,7 +50,7 @@ LOG: tuple[float, ...] = (
     _hex("0x1.b1cb6ep-4"),
     _hex("-0x1.7a5d64p-5"),
 )
-"""Ascending coefficients of ``(log(1 + t) - t) / t**2``, -0.25 <= t < 0.5; error of log
+"""Ascending coefficients of ``(log(1 + t) - t) / t**2``, -0.25 <= t < 0.5. log has an error of
 2**-27.6."""
 LOG_SPLIT_BITS = 0x3F400000
 """Bits of 0.75, the least ``1 + t`` in log: ``x = 2**n * (1 + t)`` with 1 + t in [0.75, 1.5)."""

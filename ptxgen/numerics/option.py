@@ -32,9 +32,11 @@ class Option:
 
     @property
     def key(self) -> str | None:
-        """Source of a Python expression that represents the option's value ``{0}`` in the key of a
-        prepared call (:mod:`ptxgen.program.prepared`). None: one for values of any type, which
-        keeps 1, 1.0 and True apart. Builtins have the prefix ``$``.
+        """Source of the Python expression that is the option's part of a prepared call's key
+        (:mod:`ptxgen.program.prepared`); ``{0}`` stands for the value.
+
+        None selects the expression for values of any type, which tells 1, 1.0 and True apart.
+        Builtins have the prefix ``$``.
         """
         return None
 
@@ -66,7 +68,7 @@ class Choice(Option):
 
     @property
     def key(self) -> str | None:
-        """Expression of the option in the key of a prepared call (:attr:`Option.key`): the value
+        """Source of the option's part of a prepared call's key (see :attr:`Option.key`): the value
         itself.
         """
         return "{0}"
@@ -80,14 +82,14 @@ class Choice(Option):
 
 
 class _Unstated:
-    """Type of the sentinel :data:`UNSTATED`."""
+    """Type of :data:`UNSTATED`, which marks required arguments that a call omits."""
 
     def __repr__(self) -> str:
         return "unstated"
 
 
 UNSTATED: Any = _Unstated()
-"""Sentinel default of a required keyword argument."""
+"""Default of a required keyword argument, which tells that a call omits it."""
 
 
 class StatedLayout(Choice):
@@ -278,8 +280,8 @@ class DtypeName(Option):
 
     @property
     def key(self) -> str | None:
-        """Expression of the option in the key of a prepared call (:attr:`Option.key`): the value
-        itself, or None for the general one if ``several``.
+        """Source of the option's part of a prepared call's key (see :attr:`Option.key`): the value
+        itself, or None if ``several``, for the expression that also takes tuples.
         """
         return None if self.several else "{0}"
 
@@ -425,7 +427,7 @@ class KernelName(Option):
 
     @property
     def key(self) -> str | None:
-        """Expression of the option in the key of a prepared call (:attr:`Option.key`): the value
+        """Source of the option's part of a prepared call's key (see :attr:`Option.key`): the value
         itself.
         """
         return "{0}"

@@ -93,11 +93,13 @@ def formula(
 
 
 def stored(position: int, node: Node, arrays: Sequence[str], wanted: str | None) -> str:
-    """Returns the short dtype in which a kernel stores ``node``, the result at ``position``.
+    """Returns the short dtype in which a kernel stores ``node``, the result at ``position``: the
+    first of the following that exists.
 
-    It is ``wanted``, if not None (DtypeError if that cannot hold the result); else the 16-bit dtype
-    that the function casts the result to; else the common dtype of those of ``arrays`` that are
-    computed in the result's type; else that type.
+    1. ``wanted`` (DtypeError if it cannot hold the result);
+    2. the 16-bit dtype that the function casts the result to;
+    3. the dtype of all ``arrays`` that are computed in the result's type, if they have the same;
+    4. the result's type.
     """
     holding = [d for d, type in STORED.items() if type == node.type]
     if wanted is not None:

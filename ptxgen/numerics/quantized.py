@@ -45,7 +45,8 @@ those that each operand dtype allows."""
 
 
 class _Forms(Mapping[str, Mapping[str, str]]):
-    """Shape forms of a product's arrays for each weight format, by name (:attr:`Signature.forms`).
+    """Shape forms of a product's arrays, by name of the weight's format, then by array name
+    (:attr:`Signature.forms`).
 
     Forms of the weight's arrays follow from the format's bits and block; ``given`` has the others.
     """
@@ -96,7 +97,7 @@ class FormatName(Option):
 
     @property
     def key(self) -> str | None:
-        """Expression of the option in the key of a prepared call (:attr:`Option.key`): the value
+        """Source of the option's part of a prepared call's key (see :attr:`Option.key`): the value
         itself.
         """
         return "{0}"

@@ -73,7 +73,7 @@ def block(states: int) -> int:
 
 def tile(states: int) -> int:
     """Interval, in tokens, at which a scan saves states for its backward pass, for channels of
-    ``states`` states. It changes no bit.
+    ``states`` states. Results do not depend on it.
     """
     return 16 if states <= 64 else 8
 
@@ -81,6 +81,8 @@ def tile(states: int) -> int:
 def _decay(d: Node, rate: Node) -> Node:
     """Factor by which a state decays in a token of step size ``d``: ``2**(d * rate)``, with the
     exponent clamped to [-126, 127] so that the result is normal.
+
+    ``rate``: from :func:`_rate`.
     """
     v = clamp(d * rate, 1 - F32.bias, F32.bias)
     rounded = v + (F32.rounder + F32.bias)
@@ -89,7 +91,9 @@ def _decay(d: Node, rate: Node) -> Node:
 
 
 def _rate(a: Node) -> Node:
-    """Decay rate to base 2 of a state, ``a * log2(e)``, so that ``exp(d * a) = 2**(d * rate)``."""
+    """Decay rate in base 2 of a state with the rate ``a``: ``a * log2(e)``, so that
+    ``exp(d * a) = 2**(d * rate)`` for a step size d.
+    """
     return a * F32.log2_e[0]
 
 

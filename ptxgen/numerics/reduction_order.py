@@ -29,8 +29,8 @@ POINTWISE = Contract("pointwise", 1, "every node rounded once, results once more
 
 LANES = 32
 GROUP = 8
-"""Number of neighbouring elements per lane: lane ``j // GROUP % LANES`` of a warp adds element j of
-a leaf."""
+"""Number of neighbouring elements that the same lane of a warp adds: lane ``j // GROUP % LANES``
+adds element j of a leaf."""
 LEAF = 1024
 BRANCH = 32
 """Number of leaves per branch of a row's sum."""

@@ -64,7 +64,7 @@ class Number:
 
     ``default``: its value in calls that pass none. ``neutral``: the value at which the scalar is
     dropped from the formula (None is always dropped). ``dtype``: its short dtype name, or "" for
-    the compute type. ``option``: its validation.
+    the compute type. ``option``: reads and checks the caller's value.
     """
 
     default: Any = None
@@ -77,15 +77,17 @@ class Number:
 class RowOp:
     """An operation over rows: an entry of :data:`TABLE`.
 
-    ``formula``: builds the results from nodes by name: ``arrays`` (name to kind) and ``numbers``
-    (scalars), None for absent ones. ``results``: name to (level, dtype). The level is "element",
-    "row" or "column", each of which has one value of the result; "column" means the sum of the
-    elements down all rows. A dtype is a short name, or "": that of the first array, or
-    ``out_dtype`` (the compute type); "wide": the compute type; "sum": that of the first array, i64
-    for integers. ``dtypes``: allowed dtypes of the first array; ``integers``: arrays of i64 or i32.
-    ``empty``: whether rows of no elements are allowed. ``over``: result to the arrays that it may
-    overwrite. ``wide``: the compute type, if not that of the first array. ``narrow``: whether
-    ``out_dtype`` may have 16 bits where the first array has 32.
+    ``formula``: builds the result nodes from nodes of the arrays and scalars, passed by name, None
+    for absent ones. ``arrays``: name to kind (:data:`ptxgen.numerics.formula.KINDS`), the
+    ``optional`` ones included; ``numbers``: the scalars by name. ``results``: name to (level,
+    dtype). The level is "element", "row" or "column", each of which has one value of the result;
+    "column" means the sum of the elements down all rows. A dtype is a short name, or "": that of
+    the first array, or ``out_dtype``, which may name the compute type; "wide": the compute type;
+    "sum": as "", but i64 by default for integers. ``dtypes``: allowed dtypes of the first array;
+    ``integers``: names of arrays of i64 or i32. ``empty``: whether rows of no elements are allowed.
+    ``over``: result to the arrays that it may overwrite. ``wide``: the compute type, if not that of
+    the first array. ``narrow``: whether ``out_dtype`` may have 16 bits where the first array has
+    32.
 
     ``when``: result to the optional array without which it is not computed. ``lengths``: arrays
     with the number of valid elements of each row (:attr:`Signature.lengths`). ``form``: how users
@@ -129,7 +131,7 @@ class RowOp:
 
     @property
     def down(self) -> bool:
-        """Whether a result of the operation is a sum down all rows."""
+        """Whether a result of the operation has level "column", a sum down all rows."""
         return any(level == "column" for level, _ in self.results.values())
 
     @property
@@ -234,8 +236,8 @@ def _decay(x: Node) -> Node:
 _LEAST = {"f32": -88, "f64": -709}
 """Lower clamp of the argument of :data:`decay`, by type. At the clamp the result is 0."""
 decay = Function("decay", _decay, 1, types=("f32", "f64"))
-"""``exp(x)`` for x <= 0, where results below 2**-126.5 (2**-1022.5 in f64) are 0. So no scale
-factor is subnormal, and no value is a special case."""
+"""``exp(x)`` for x <= 0, with results below 2**-126.5 (2**-1022.5 in f64) replaced by 0. So the
+factor ``2**n`` is always a normal number, and no argument needs a special case."""
 
 
 def _widen_integers(x: Node) -> Node:
@@ -267,7 +269,9 @@ def _extreme(x: Node, how: str) -> Node:
 
 
 def _arg_extreme(x: Node, how: str) -> Node:
-    """Argmax or argmin (``how`` is "max" or "min"): the first index, i64; NaN counts as extreme."""
+    """Argmax or argmin of each row (``how`` is "max" or "min"): the index, i64, of the first
+    element that attains it, or of the first NaN if there is one.
+    """
     there = x == x.reduce(how)
     if x.type in ("f32", "f64"):
         there = there | (x != x)
@@ -336,7 +340,9 @@ def _logsumexp(x: Node) -> Node:
 
 
 def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
-    """Returns ``softcap * tanh(x / softcap)`` and its derivative; without a softcap, x and None."""
+    """Returns ``softcap * tanh(x / softcap)`` and its derivative by x, with the general tanh and
+    not that of :func:`capped`; without a softcap, x and None.
+    """
     if softcap is None:
         return x, None
     t = functions.tanh(x * (1 / softcap))
@@ -414,8 +420,8 @@ def _cross_entropy_joined(
     softcap: Node | None,
     z_loss: Node | None,
 ) -> tuple[Node, Node, Node]:
-    """Combines a row's segments: returns its loss, its largest logit m, and the factor of
-    ``exp(z - m)`` in its gradient.
+    """Combines a row's segments: returns the row's loss, its largest logit m (after the softcap),
+    and the factor of ``exp(z - m)`` in the loss's gradient by a logit z.
 
     ``top``, ``total``: maximum and sum of exponentials of each segment
     (:mod:`ptxgen.numerics.vocab_segments`); ``hit``: logit of the target, before the softcap;
@@ -442,11 +448,11 @@ def _capped_mean(x: Node, softcap: Node | None) -> Node:
 
 
 def _loss_gradients(wide: str, counted: bool) -> Callable[..., Node]:
-    """Returns the formula of the gradient by each row's loss from ``dy``, the gradient by the
-    losses' sum or (``counted``) mean.
+    """Returns a function that builds the gradient by each row's loss, from ``dy``, the gradient by
+    the sum of the losses or (``counted``) their mean.
 
-    The formula multiplies dy by the scalar ``times``, divides by the count for a mean, and gives 0
-    for ignored targets. ``wide``: the compute type.
+    That gradient is ``times * dy``, 1 for an absent factor, and for a mean divided by the number of
+    targets that are not ignored; it is 0 for ignored targets. ``wide``: the compute type.
     """
 
     def share(target: Node, dy: Node | None, ignore_index: Node, times: Node | None) -> Node:
@@ -541,8 +547,8 @@ def _rms_norm_backward(dy: Node, x: Node, weight: Node | None, eps: Node) -> tup
 
 
 def _rms_norm_gradients(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
-    """Returns RMS norm's gradient by x, and a term per element; the gradient by weight is the sum
-    of these terms down each column.
+    """Returns an RMS norm's gradient by x, and a term per element, ``dy * (x * scale)``: its sum
+    down each column is the gradient by weight.
     """
     dx, r = _rms_norm_backward(dy, x, weight, eps)
     return dx, dy * (x * r)
@@ -587,16 +593,19 @@ def _layer_norm_backward(
 def _layer_norm_gradients(
     dy: Node, x: Node, weight: Node | None, eps: Node
 ) -> tuple[Node, Node, Node]:
-    """Returns layer norm's gradient by x, and two terms per element; the gradients by weight and
-    bias are the sums of these terms down each column.
+    """Returns a layer norm's gradient by x, and two terms per element,
+    ``dy * ((x - mean) * scale)`` and ``dy``: their sums down each column are the gradients by
+    weight and by bias.
     """
     dx, mean, r = _layer_norm_backward(dy, x, weight, eps)
     return dx, dy * ((x - mean) * r), dy
 
 
 def _group_norm_sums(dy: Node, x: Node, mean: Node, scale: Node) -> tuple[Node, Node]:
-    """Returns two sums over a channel that a group norm's gradients need: of dy, and of dy times
-    the normalized x, ``(x - mean) * scale``.
+    """Returns the two sums over a channel from which a group norm's gradients follow: ``sum(dy)``
+    and ``sum(dy * ((x - mean) * scale))``.
+
+    ``mean``, ``scale`` (``rsqrt(var + eps)``): statistics of the channel's group.
     """
     return dy.reduce("sum"), (dy * ((x - mean) * scale)).reduce("sum")
 
@@ -604,7 +613,9 @@ def _group_norm_sums(dy: Node, x: Node, mean: Node, scale: Node) -> tuple[Node, 
 def _layer_norm_with_statistics(
     x: Node, weight: Node | None, bias: Node | None, eps: Node
 ) -> tuple[Node, Node, Node]:
-    """Layer norm of a row, and the mean and scale that PyTorch saves for the backward pass."""
+    """Layer norm of a row, its mean and its scale ``rsqrt(var + eps)``; PyTorch saves the last two
+    for the backward pass.
+    """
     return _layer_norm(x, weight, bias, eps), *_moments(x, eps)
 
 
@@ -618,7 +629,9 @@ def _layer_norm_backward_from_statistics(
 
 
 def _rms_norm_with_statistics(x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
-    """RMS norm of a row, and the scale that PyTorch saves for the backward pass."""
+    """RMS norm of a row, and its scale ``rsqrt(mean(x**2) + eps)``, which PyTorch saves for the
+    backward pass.
+    """
     return _rms_norm(x, weight, eps), _rms(x, eps)
 
 

@@ -53,7 +53,7 @@ LOGSCAN = Contract(
 )
 LANES = 32
 GROUP = 8
-"""Number of neighbouring elements of a chunk that one lane of a warp adds."""
+"""Number of neighbouring elements of a chunk that the same lane of a warp adds."""
 CHUNK = LANES * GROUP
 CUMSUM = Signature(
     "cumsum",

@@ -23,7 +23,7 @@ from ptxgen.expr import Expr
 DIM_MAX = (1 << 31) - 1
 """Largest size of a dimension."""
 LEAD = "M"
-"""Name of the size that is the product of leading dimensions ``...`` of a form."""
+"""Name of the size of leading dimensions, written ``...`` in a form: their product."""
 
 BATCH = "*"
 """Symbol for the leading, broadcasting dimensions of a batch in a form."""
@@ -44,13 +44,14 @@ class Signature:
     """The arguments, results and shapes of one operation.
 
     ``arguments``: names of the arrays, in order; those in ``optional`` may be None. ``results``:
-    names of the results, and of the arguments for arrays to write them to. ``forms``: for each
-    value of the option ``by`` (only "" if there is no such option), array name to form, its shape
-    as text. ``sizes``: names of the sizes, in the order of command lines and explanations.
-    ``over``: result to the arguments whose whole memory it may overwrite: kernels read each element
-    before they write it. ``relations``: predicates on sizes that forms cannot express, each with an
-    error text. ``lengths``: integer arrays of numbers of valid elements, to the name of the size
-    along which they count. Only the device knows their values, so kernels clamp them to [0, size].
+    names of the results, and of the arguments for arrays to write them to. ``by``: name of the
+    option that selects among ``forms``, whose keys are its values (only "" if there is no such
+    option); each maps array names to forms, shapes as text. ``sizes``: names of the sizes, in the
+    order of command lines and explanations. ``over``: result to the arguments whose whole memory it
+    may overwrite: kernels read each element before they write it. ``relations``: predicates on
+    sizes that forms cannot express, each with an error text. ``lengths``: integer arrays of numbers
+    of valid elements, to the name of the size along which they count. Only the device knows their
+    values, so kernels clamp them to [0, size].
     """
 
     name: str
@@ -83,7 +84,8 @@ class Signature:
     ) -> Inferred:
         """Infers sizes and result shapes from the shapes of the arguments passed, by name.
 
-        ``layout``: value of the option ``by``; ``given``: sizes that no argument determines.
+        ``layout``: value of the option :attr:`by`, which selects the forms; ``given``: sizes that
+        no argument determines.
 
         Raises OptionError for an unknown layout, and ShapeError for shapes that do not fit their
         form or one another, and for sizes beyond :data:`DIM_MAX`.
@@ -178,8 +180,8 @@ class Signature:
         return sizes, lead[1] if lead else (), batch
 
     def counted(self, arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
-        """Checks the values of the ``lengths`` among ``arrays``: raises IndexRangeError if one is
-        below 0 or above its size. Waits for the device.
+        """Checks the values of the arrays that are :attr:`lengths`: raises IndexRangeError if one
+        is below 0 or above its size. Waits for the device.
 
         ``arrays``, ``sizes``: arrays passed and inferred sizes, by name.
         """
@@ -201,8 +203,10 @@ class Signature:
         names: Iterable[str],
         batch: Shape = (),
     ) -> tuple[Shape, ...]:
-        """Returns the shapes of arguments or results ``names``, from sizes by name, the leading
-        dimensions ``lead`` and the batch dimensions.
+        """Returns the shapes of the arguments or results ``names``.
+
+        ``sizes``: by name; ``layout``: value of the option :attr:`by`; ``lead``, ``batch``:
+        dimensions that ``...`` and ``*`` stand for.
         """
         before = {"...": lead, BATCH: batch}
         found = []
@@ -238,8 +242,10 @@ def elements(dim: str) -> tuple[str, int, int, int]:
 
 
 def packed(forms: Mapping[str, str]) -> dict[str, int]:
-    """Returns the sizes along which an array packs several elements into one item, with the number
-    that each must be a multiple of: {"K": 2} for the form ``M K/2``.
+    """Returns the sizes along which an array packs several elements into one item, and the number
+    that each size must be a multiple of: {"K": 2} for the form ``M K/2``.
+
+    ``forms``: array name to form.
     """
     found: dict[str, int] = {}
     for name, unit, *_ in (elements(dim) for form in forms.values() for dim in form.split()):

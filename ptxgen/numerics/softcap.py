@@ -19,8 +19,8 @@ TANH: tuple[float, ...] = (
     _hex("0x1.42889ep-6"),
     _hex("-0x1.398302p-8"),
 )
-"""Ascending coefficients of ``(tanh(x) / x - 1) / x**2`` in ``x**2``, 0 <= x <= NEAR; relative
-error of tanh 2**-24.8 (``tools/fit_functions.py``)."""
+"""Ascending coefficients of ``(tanh(x) / x - 1) / x**2`` in ``x**2``, 0 <= x <= NEAR. tanh has a
+relative error of 2**-24.8 (``tools/fit_functions.py``)."""
 
 
 def _near_tanh(x: Node) -> Node:
@@ -42,7 +42,8 @@ function."""
 
 
 def capped(x: Node, softcap: Node | None, near: bool = False) -> tuple[Node, Node | None]:
-    """Returns ``softcap * tanh(x / softcap)`` and its derivative; without a softcap, x and None.
+    """Returns ``softcap * tanh(x / softcap)`` and its derivative by x; without a softcap, x and
+    None.
 
     ``near``: whether all ``|x / softcap|`` are known to be below NEAR, so that a shorter formula
     has the same bits.

@@ -49,8 +49,9 @@ FLCE = Contract(
 LEAST = -86.0
 """Lower clamp of arguments of :data:`weight` in f32, so that no result is subnormal."""
 CAP = 64.0
-"""Softcap up to which capped logits with ``|x / softcap| < softcap.NEAR`` differ by less than
--LEAST. Their exponentials then need no clamp: :data:`near_weight` computes them."""
+"""Largest softcap for which capped logits differ by less than ``-LEAST`` where all
+``|x / softcap|`` are below ``softcap.NEAR``. Exponentials of such differences need no clamp:
+:data:`near_weight` computes them."""
 
 LOGIT_SEGMENTS = Signature(
     "logit_segments",

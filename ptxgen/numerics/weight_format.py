@@ -132,7 +132,11 @@ class WeightFormat:
         return found
 
     def decode(self, code: Any, scale: Any, offset: Any = None) -> Any:
-        """Evaluates the format's ``decoding`` on f32 arrays, tensors or nodes of formulas."""
+        """Computes elements of a weight by the format's ``decoding``.
+
+        ``code`` (the values of the codes), ``scale``, ``offset`` (None if the format has none): f32
+        arrays, tensors or nodes of formulas.
+        """
         given = {"code": code, "scale": scale, "offset": offset}
 
         def value(node: Any) -> Any:
@@ -143,15 +147,15 @@ class WeightFormat:
         return value(self._parsed)
 
     def sizes(self, k: int) -> dict[str, int]:
-        """Returns the number of items per row of each array of the weight, by array name, for rows
-        of ``k`` elements (whole blocks).
+        """Returns the number of items per row of each array of the weight, by array name: bytes of
+        ``data``, and scales and offsets. ``k``: elements per row, whole blocks.
         """
         return {"data": k * self.bits // 8, **dict.fromkeys(self.beside, k // self.block)}
 
     @property
     def beside(self) -> dict[str, str]:
-        """Arrays that have one value per block, ``scales`` and in some formats ``offsets``, with
-        their short dtypes.
+        """Short dtypes of the arrays that have one value per block, by name: ``scales``, and in
+        some formats ``offsets``.
         """
         return {"scales": self.scales} | ({"offsets": self.offsets} if self.offsets else {})
 
@@ -173,7 +177,9 @@ class WeightFormat:
 
     @cached_property
     def integers(self) -> str | None:
-        """Kind of integer that all codes are, "unsigned" or "signed"; None for a codebook."""
+        """Kind of integer that the codes stand for, "unsigned" (:func:`unsigned`) or "signed"
+        (:func:`signed`); None if ``values`` is a codebook.
+        """
         known = {unsigned(self.bits): "unsigned", signed(self.bits): "signed"}
         return known.get(self.values)
 

@@ -41,7 +41,8 @@ _ONE = np.float32(1)
 
 @dataclass(frozen=True)
 class Logits:
-    """Conversion of scores ``q . k`` to logits in base 2.
+    """Conversion of attention scores ``q . k`` to logits in base 2, by the options ``scale`` and
+    ``softcap``.
 
     ``rounded``: whether logits are rounded to f32; otherwise ``score * factor`` is a product within
     an fma (step 2 of contract ``attention``).
@@ -53,11 +54,14 @@ class Logits:
 
     @property
     def factor(self) -> np.float32:
-        """Factor ``scale * log2(e)`` from scores to logits, f32; 1 if logits are rounded."""
+        """Factor ``scale * log2(e)`` from scores to base-2 logits, f32; 1 if logits are rounded, as
+        the factor is applied before.
+        """
         return _ONE if self.rounded else np.float32(self.scale * math.log2(math.e))
 
     def of(self, s: F32, bias: F32 | None, slope: F32 | None, relative: F32) -> F32:
-        """Returns the rounded logits of scores ``s``; ``s`` itself if logits are not rounded.
+        """Returns the rounded base-2 logits of scores ``s``; ``s`` itself if logits are not
+        rounded.
 
         ``bias``, if given, is added; so is ``slope * relative`` (ALiBi), where ``relative`` is the
         key's position minus the query's.
@@ -82,8 +86,10 @@ def power(n: F32, tier: str) -> F32:
 
 
 def weight(t: F32, factor: np.float32, top: F32, tier: str) -> F32:
-    """Softmax weight ``2**(t * factor - top)`` of score ``t``, where ``top`` is the reference
-    exponent of the row; in tier "simt" twice that, for integer ``top``.
+    """Returns the softmax weight ``2**(t * factor - top)`` of score ``t``; in tier "simt", where
+    ``top`` is an integer, twice that, which the division by the sum of weights cancels.
+
+    ``factor``: converts scores to logits in base 2; ``top``: the row's reference exponent.
     """
     if tier == "simt":
         return weight_from_base(t, factor, mul(top, np.float32(1 / RANGE)), tier)
@@ -91,8 +97,10 @@ def weight(t: F32, factor: np.float32, top: F32, tier: str) -> F32:
 
 
 def weight_from_base(t: F32, factor: np.float32, base: F32, tier: str) -> F32:
-    """Softmax weight ``2**(t * factor + base)`` of score ``t``; in tier "simt" it is
+    """Returns the softmax weight ``2**(t * factor + base)`` of score ``t``; in tier "simt"
     ``2 * 2**(t * factor - 128 * base)``.
+
+    ``base``: minus the row's reference exponent; in tier "simt" the exponent / 128.
     """
     with np.errstate(all="ignore"):
         if tier != "simt":
@@ -122,7 +130,7 @@ def _finite_reference(top: F32) -> F32:
 
 @dataclass(frozen=True)
 class Sums:
-    """Running softmax state of R query rows over some of their keys.
+    """Softmax state of R query rows after some of their keys.
 
     ``m`` [R]: largest score; ``top`` [R]: reference exponent of weights; ``total`` [R]: sum of
     weights; ``values`` [R, E]: weighted sum of values.
@@ -139,9 +147,11 @@ class Sums:
 
 @dataclass(frozen=True)
 class QueryRows:
-    """Query rows [R, D] that share keys, as 16-bit patterns (uint16) or f32, and their arithmetic.
+    """Query rows that share keys, and the arithmetic of their attention.
 
-    ``core``: tensor-core model, None in tier "simt"; ``dtype``: of queries, keys and values, short.
+    ``q`` [R, D]: the rows, as 16-bit patterns (uint16) or f32; ``tier``: "tc" or "simt"; ``dtype``:
+    of queries, keys and values, short; ``core``: tensor-core model, None in tier "simt";
+    ``logits``: conversion of scores to logits.
     """
 
     q: Array
@@ -249,7 +259,9 @@ def merge(parts: Sequence[Sums], tier: str) -> Sums:
 
 
 def add_sink(sums: Sums, sink: F32, tier: str) -> Sums:
-    """Adds an attention sink, a logit [R] without a value, to the softmax state of rows."""
+    """Adds an attention sink to the softmax state of rows: a logit ``sink`` [R] that counts in the
+    sum of weights and has no value.
+    """
     m, top, total, values = sums
     with np.errstate(all="ignore"):
         t = mul(sink, np.float32(LOG2_E))
@@ -302,10 +314,12 @@ def rows(
     slopes: F32 | None = None,
     sinks: F32 | None = None,
 ) -> tuple[F32, F32]:
-    """Computes outputs [R, E] and log-sum-exps [R] of rows that share keys [K, D], values [K, E].
+    """Computes outputs [R, E] and log-sum-exps [R] of query rows ``of`` that share keys ``k`` [K,
+    D] and values ``v`` [K, E].
 
-    ``of``: the query rows; ``positions``: index of each row's query in its sequence of ``queries``;
-    ``mask``, ``bias`` [R, K]; ``slopes``, ``sinks`` [R].
+    ``positions`` [R]: index of each row's query in its sequence of ``queries``; ``causal``,
+    ``window``: see :func:`ptxgen.numerics.attention.span`; ``mask`` (true: visible), ``bias`` [R,
+    K]; ``slopes``, ``sinks`` [R].
     """
     keys = len(k)
     seen, relative = visibility(positions, queries, keys, causal, window)
@@ -424,7 +438,8 @@ def arithmetic_of(
     """Returns a call's tier, short dtype, tensor-core model (None in tier "simt"), and conversion
     of scores to logits.
 
-    ``added``: bias and slopes, None if absent. If one is given, logits are rounded.
+    ``q``: the queries; ``added``: bias and slopes, None if absent. Logits are rounded if there is
+    one of these or a softcap, or if ``scale`` is not positive.
     """
     dtype = DTYPES[q.dtype.name]
     tier = AUTO_TIER[dtype]
@@ -440,10 +455,10 @@ def _broadcast(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def heads_of(x: Array, layout: str, counts: Sequence[Any], paged: bool = False) -> int:
-    """Number of heads of ``x``, the array q, k or v of a call.
+    """Number of heads of ``x``, the array q, k or v of an attention call.
 
-    ``layout``: of the call; ``counts``: see :func:`sequences`; ``paged``: whether x is a paged
-    cache.
+    ``layout``: the call's option, "bhsd" or "bshd"; ``counts``: its arguments as in
+    :func:`sequences`; ``paged``: whether x is a paged KV cache.
     """
     packed = paged or counts[3] is not None
     return int(x.shape[-3 if layout == "bhsd" and not packed else -2])
@@ -452,9 +467,11 @@ def heads_of(x: Array, layout: str, counts: Sequence[Any], paged: bool = False) 
 def sequences(
     arrays: tuple[Array, ...], mask: Any, bias: Any, counts: Sequence[Any], layout: str
 ) -> Iterator[OneSequence]:
-    """Yields the sequences of a call, as views of its arrays (q, k, v, out, lse).
+    """Yields the sequences of an attention call, as views of ``arrays`` (q, k, v, out, lse); the
+    keys and values of a paged cache are copies.
 
-    ``counts``: the arguments lengths, starts, query_lengths, cu_seqlens, cu_seqlens_k, block_table.
+    ``mask``, ``bias``, ``layout``: arguments of the call; ``counts``: its arguments lengths,
+    starts, query_lengths, cu_seqlens, cu_seqlens_k, block_table, None if absent.
     """
     q, k, v, out, lse = arrays
     lengths, starts, query_lengths, cu, cu_k, table = (

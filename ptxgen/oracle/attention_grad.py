@@ -58,8 +58,8 @@ def row_orders(queries: int, group: int) -> list[NDArray[np.int64]]:
 
 
 def _sum_over_rows(of: QueryRows, w: F32, x: Array, seen: NDArray[np.bool_], group: int) -> F32:
-    """Returns ``w.T @ x`` [K, N], summed over the query rows that see each key in the order of
-    contract ``attention_grad``.
+    """Returns ``w.T @ x`` [K, N], where each key's sum is over the query rows that see it, in the
+    order of contract ``attention_grad``.
 
     ``w``, ``seen`` (whether the row sees the key): [R, K]; ``x`` [R, N]; ``of``: the arithmetic;
     ``group``: query heads per key head.
@@ -76,8 +76,8 @@ def _sum_over_rows(of: QueryRows, w: F32, x: Array, seen: NDArray[np.bool_], gro
 
 
 def _base(lse: F32, tier: str) -> F32:
-    """Returns the argument ``base`` of :func:`weight_from_base` for which a logit's weight is its
-    softmax probability ``exp(logit - lse)``, 0 where ``lse`` is -inf.
+    """Returns the ``base`` with which :func:`weight_from_base` gives a key's softmax probability
+    ``exp(logit - lse)``; the probability is 0 where ``lse`` is -inf.
     """
     empty = lse == -np.inf
     with np.errstate(all="ignore"):
@@ -150,8 +150,9 @@ def attention_backward(
     """Gradients of :func:`ptxgen.attention`: returns dq, dk, dv, ``D = sum(do * o)`` and, with
     ``dlogits``, the gradient by the logits (so by the bias) [..., H, S, K].
 
-    ``o``, ``lse``: results of the forward pass; ``k``, ``v``: with all leading dimensions of q. The
-    other arguments are those of the forward pass.
+    ``do``: gradient by the outputs; ``o``, ``lse``: results of the forward pass; ``k``, ``v``:
+    arrays whose leading dimensions equal those of q, without broadcasting. The other arguments are
+    those of the forward pass.
     """
     do, q, k, v, lse = (np.asarray(x) for x in (do, q, k, v, lse))
     with np.errstate(all="ignore"):

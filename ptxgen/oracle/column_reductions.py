@@ -43,10 +43,14 @@ def reduce_columns(how: str, *arguments: Any, out_dtype: Any = None, **named: An
 
 
 def rms_norm_wgrad(*arguments: Any, **named: Any) -> Any:
-    """``sum(dy * (x * rstd))`` down the rows, as :func:`ptxgen.rms_norm_wgrad`."""
+    """Oracle of :func:`ptxgen.rms_norm_wgrad`, whose arguments it takes: the gradient by an RMS
+    norm's weight, ``sum(dy * (x * rstd))`` over all rows.
+    """
     return reduce_columns("rms_norm_wgrad", *arguments, **named)
 
 
 def layer_norm_wgrad(*arguments: Any, **named: Any) -> Any:
-    """The gradients of a layer norm's weight and bias, as :func:`ptxgen.layer_norm_wgrad`."""
+    """Oracle of :func:`ptxgen.layer_norm_wgrad`, whose arguments it takes: the gradients by a layer
+    norm's weight and bias, each a sum over all rows.
+    """
     return reduce_columns("layer_norm_wgrad", *arguments, **named)

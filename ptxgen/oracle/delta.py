@@ -36,7 +36,8 @@ def recurrence(
     ``q``, ``k``: [..., tokens, key heads, rows]; ``v``: [..., tokens, heads, columns]; ``g``
     (logarithm of the decay), ``beta``: [..., tokens, heads]; ``skip``: [heads]; ``state``: the
     first state, by default zeros; ``delta``: whether the delta rule is applied. Returns ``o``, then
-    the last state if ``return_state``, then each token's ``w`` if ``return_writes``.
+    the last state if ``return_state``, then if ``return_writes`` the value ``w`` that each token
+    writes to the state (before the factor ``beta``).
     """
     scan = StateScan(q, k, v, g, beta, state, delta)
     out, w = np.empty(scan.v.shape, np.float32), np.empty(scan.v.shape, np.float32)
@@ -65,10 +66,10 @@ def descend(
     """Oracle of ``delta_descend``: step 1 of contract ``delta_grad``, from the last token to the
     first.
 
-    ``do``: gradient by the results; ``w``: of each token, from :func:`recurrence`; ``dstate``:
-    gradient by the last state, by default zeros. Returns ``dd``, the gradient by each token's
-    ``d = beta * w``; partial sums of ``dk`` [..., tokens, heads, parts, rows]; and the gradient by
-    the first state.
+    ``do``: gradient by the results; ``w``: the value that each token writes, from
+    :func:`recurrence`; ``dstate``: gradient by the last state, by default zeros; ``delta``: whether
+    the delta rule is applied. Returns ``dd``, the gradient by each token's ``d = beta * w``;
+    partial sums of ``dk`` [..., tokens, heads, parts, rows]; and the gradient by the first state.
     """
     scan = StateScan(q, k, do, g, beta, dstate, delta)
     ws, e = wide(w).reshape(scan.v.shape), mul(np.float32(scale), scan.v)
@@ -98,10 +99,10 @@ def ascend(
     """Oracle of ``delta_ascend``: step 2 of contract ``delta_grad``, from the first token to the
     last.
 
-    ``do``: gradient by the results; ``w``: of each token, from :func:`recurrence`; ``dd``: result
-    of :func:`descend`, with the delta rule only; ``state``: the first state, by default zeros.
-    Returns partial sums of ``dq`` [..., tokens, heads, parts, rows] and, if ``dd`` is given, the
-    second partial sums of ``dk``.
+    ``do``: gradient by the results; ``w``: the value that each token writes, from
+    :func:`recurrence`; ``dd``: first result of :func:`descend`, with the delta rule only;
+    ``state``: the first state, by default zeros. Returns partial sums of ``dq`` [..., tokens,
+    heads, parts, rows] and, if ``dd`` is given, the second partial sums of ``dk``.
     """
     scan = StateScan(k, k, w, g, beta, state, dd is not None)
     e, dq, dk = mul(np.float32(scale), wide(do).reshape(scan.v.shape)), [], []
@@ -115,8 +116,8 @@ def ascend(
 
 
 class StateScan:
-    """State of a recurrence, [batch, heads, rows, columns], which :meth:`step` updates token by
-    token.
+    """Scan of a recurrence, token by token: holds the ``state`` [sequences, heads, rows, columns]
+    in f32, which :meth:`step` updates.
 
     The arguments are those of :func:`recurrence`. Zeros pad the rows to whole groups,
     :func:`ptxgen.numerics.delta.groups` of them.
@@ -145,8 +146,9 @@ class StateScan:
             self.state[:, :, : self.rows] = given.reshape(seqs, heads, self.rows, columns)
 
     def _keys(self, x: Array, seqs: int, heads: int, filled: int) -> F32:
-        """Converts keys or queries ``x`` to f32, repeats them for each of ``heads`` heads of
-        values, and pads their rows with zeros to ``filled``.
+        """Converts queries or keys ``x`` [..., tokens, key heads, rows] to f32 [``seqs``, tokens,
+        ``heads``, ``filled``]: repeats each key head for the value heads that share it, and pads
+        the rows with zeros.
         """
         shared = x.shape[-2]
         found = np.zeros((seqs, self.tokens, shared, filled), np.float32)
@@ -154,8 +156,9 @@ class StateScan:
         return np.repeat(found, heads // max(shared, 1), axis=2)
 
     def step(self, t: int, w: F32 | None = None) -> None:
-        """Updates the state by token ``t``, and stores the token's ``a``, ``w`` and ``d``, named as
-        in contract ``delta``, and ``before``, the decayed state ``a * S``.
+        """Updates the state by token ``t``. Stores, with the names of contract ``delta``, the
+        token's decay ``a``, the value ``w`` that it writes and ``d = beta * w``; and the decayed
+        state ``a * S`` as ``before``.
 
         ``w``: the token's ``w`` if it is known; by default it is computed.
         """
@@ -180,8 +183,8 @@ class StateScan:
         return np.ascontiguousarray(found.reshape(*self.lead, *found.shape[1:]))
 
     def parts(self, found: list[Array]) -> Array:
-        """Returns one array [..., tokens, heads, parts, rows] of ``found``, each token's partial
-        sums over columns, without the padding of rows.
+        """Joins ``found``, one array of partial sums over columns for each token, to one array
+        [..., tokens, heads, parts, rows], without the rows of the padding.
         """
         heads, count = self.v.shape[2], parts(self.v.shape[3])
         shape = (*self.lead, self.tokens, heads, count, self.rows)
@@ -191,8 +194,8 @@ class StateScan:
 
 
 def over_columns(x: F32, state: F32) -> F32:
-    """Returns partial sums [..., parts, rows] of ``sum_p x[p] S[n, p]``, in the contract's order,
-    for x [..., columns] and S [..., rows, columns].
+    """Returns partial sums [..., parts, rows] of ``sum_p x[p] S[n, p]``, in the order of contract
+    ``delta_grad``, for x [..., columns] and S [..., rows, columns].
     """
     *lead, rows, columns = state.shape
     count, more = parts(columns), -columns % PART
@@ -207,7 +210,9 @@ def over_columns(x: F32, state: F32) -> F32:
 
 
 def over_rows(x: F32, state: F32) -> F32:
-    """``sum_n x[n] S[n, p]`` in the contract's order, for x [..., rows], S [..., rows, columns]."""
+    """Returns ``sum_n x[n] S[n, p]`` for each column p, in the order of contract ``delta``, for x
+    [..., rows] and S [..., rows, columns].
+    """
     *lead, rows, columns = state.shape
     each = state.reshape(*lead, rows // GROUP, GROUP // CHAINS, CHAINS, columns)
     by = x.reshape(*lead, rows // GROUP, GROUP // CHAINS, CHAINS, 1)

@@ -68,7 +68,9 @@ def _table(dtype: str) -> tuple[F64, NDArray[np.int16]]:
 
 
 def factors(bits: U16, dtype: str) -> Factors:
-    """Decodes bit patterns of ``dtype`` ("bf16" or "f16"); the reduction axis is first."""
+    """Decodes the bit patterns ``bits`` of ``dtype`` ("bf16" or "f16"), the reduction axis first,
+    to values and exponents.
+    """
     values, exponents = _table(dtype)
     return Factors(values.take(bits), exponents.take(bits))
 
@@ -149,8 +151,8 @@ def accumulate(a: Factors, b: Factors, acc: F32, core: TensorCore) -> F32:
 def dot16(a: ArrayLike, b: ArrayLike, acc: ArrayLike, *, dtype: str, arch: str = "sm_90") -> F32:
     """``acc + sum(a[..., k] * b[..., k])`` over 16 terms, bit for bit as tensor cores give it.
 
-    ``a``, ``b``: bits (``uint16``) or floats of ``dtype`` ("bf16" or "f16"; other floats are
-    rounded to it), the last axis 16 long, the others broadcasting with each other and with ``acc``
+    ``a``, ``b``: bit patterns (``uint16``) of ``dtype`` ("bf16" or "f16"), or floats, which are
+    rounded to it; their last axis is 16 long, the others broadcast with each other and with ``acc``
     (f32). ``mma.sync.m16n8k16`` and ``wgmma`` with k16 compute this.
     """
     format_of(dtype)

@@ -18,8 +18,8 @@ _NAN = np.uint32(0x7FFF_FFFF)
 
 @cache
 def _squares() -> I64:
-    """Returns a table of the square ``q`` of each 15-bit h by the truncated multiplier, step 3 of
-    :mod:`ptxgen.numerics.ex2`.
+    """Returns a table of ``q``, by 15-bit h: the square of h as the GPU's truncated multiplier
+    computes it, step 3 of :mod:`ptxgen.numerics.ex2`.
     """
     h = np.arange(1 << _SQUARED)
     bits = [h >> (_SQUARED - i) & 1 for i in range(1, _SQUARED + 1)]

@@ -105,8 +105,8 @@ def as_f32(value: ArrayLike) -> F32:
 def fma(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> F32:
     """``a * b + c`` in f32 with one rounding, to nearest even; operands broadcast.
 
-    The proof is in the module's docstring. Inf, NaN, signed zeros and subnormals are as in
-    IEEE 754; no warning is given. The payload and sign of a NaN are arbitrary.
+    The module's docstring has the proof. Inf, NaN, signed zeros and subnormals are as in IEEE 754;
+    no warning is given. The payload and sign of a NaN are arbitrary.
     """
     operands = np.broadcast_arrays(as_f32(a), as_f32(b), as_f32(c))
     shape = operands[0].shape

@@ -38,7 +38,8 @@ F64: TypeAlias = NDArray[np.float64]
 
 _SPLIT = 2.0**27 + 1
 _LARGE = 2.0**960
-"""Upper bound of products that need no scaling; the lower bound is 1 / _LARGE."""
+"""Bound of the magnitudes of products that :func:`fma` need not scale: from 1 / _LARGE to
+_LARGE."""
 _SPLITTABLE = 2.0**990
 _OUTER, _INNER = 1 + 2.0**-52, 1 - 2.0**-53
 _MAX_DISTANCE = 150
@@ -71,7 +72,9 @@ def fma(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> F64:
 
 
 def _rows(value: F64, part: slice) -> F64:
-    """Returns rows ``part`` of an operand, or its only row, which broadcasts."""
+    """Returns the rows ``part`` of an operand; of an operand with one row, which broadcasts, that
+    row.
+    """
     return value[part] if len(value) > 1 else value
 
 
@@ -88,8 +91,8 @@ def _needs_no_scaling(a: F64, b: F64) -> bool:
 
 
 def _split(value: F64) -> list[F64]:
-    """Returns value, and its high and low half, which add up to it: 26 bits each, and signs, by
-    Veltkamp's split.
+    """Returns ``value``, its high half and its low half by Veltkamp's split: 26 significant bits
+    each, with signs, and the halves add up to it.
     """
     scaled = value * _SPLIT
     high = scaled - (scaled - value)
@@ -97,7 +100,9 @@ def _split(value: F64) -> list[F64]:
 
 
 def _two_product(a: list[F64], b: list[F64]) -> tuple[F64, F64]:
-    """Dekker's TwoProduct of split operands: the rounded product, and rounded minus exact."""
+    """Dekker's TwoProduct of operands from :func:`_split`: returns the rounded product, and the
+    rounded minus the exact product.
+    """
     (x, x1, x0), (y, y1, y0) = a, b
     product = x * y
     excess = product - x1 * y1
@@ -108,7 +113,7 @@ def _two_product(a: list[F64], b: list[F64]) -> tuple[F64, F64]:
 
 
 def _two_sum(a: F64, b: F64) -> tuple[F64, F64]:
-    """Knuth's TwoSum: returns the rounded sum, and rounded minus exact."""
+    """Knuth's TwoSum: returns the rounded sum, and the rounded minus the exact sum."""
     total = a + b
     part = total - a
     excess = total - part

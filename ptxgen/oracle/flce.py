@@ -71,8 +71,8 @@ def linear_cross_entropy_grad(
     """Returns loss, dx, dw and dbias with the bits of :func:`ptxgen.linear_cross_entropy_grad`,
     whose arguments it takes.
 
-    An array passed as ``dx``, ``dw`` or ``dbias`` sets the gradient's dtype; with ``accumulate``
-    the gradients dw and dbias are added to theirs. No array is written.
+    An array passed as ``dx``, ``dw`` or ``dbias`` sets the dtype of that gradient; with
+    ``accumulate`` the arrays passed as dw and dbias are added to the results. No array is written.
     """
     wide = "float64" if np.asarray(x).dtype == np.float64 else "float32"
     rows, targets = ops.rows(np.asarray(x)), np.asarray(target).reshape(-1)
@@ -119,8 +119,9 @@ def joined(
     softcap: float | None = None,
     z_loss: float = 0.0,
 ) -> Any:
-    """Returns each row's loss, largest logit m, and factor of ``exp(z - m)`` in its gradient, from
-    logits ``z`` [M, N]. The options are those of :func:`linear_cross_entropy`.
+    """Returns each row's loss, its largest logit m (after the softcap), and the factor of
+    ``exp(z - m)`` in its gradient, for logits ``z`` [M, N]. The options are those of
+    :func:`linear_cross_entropy`.
     """
     found = logit_segments(z, target, softcap=softcap)
     return compute(
@@ -159,7 +160,8 @@ def _loss_gradients(
 ) -> Array | None:
     """Returns the gradient by each row's loss [M], in dtype ``wide``; None if all are 1.
 
-    ``dy``: gradient by the sum of the losses or (``of_mean``) their mean; None means 1.
+    ``targets`` [M]: the rows' classes, of which ``ignore_index`` gets 0. ``dy``: gradient by the
+    sum of the losses or (``of_mean``) their mean; None means 1.
     """
     number = dy is None or not hasattr(dy, "__setitem__")
     times = 1.0 if dy is None or not number else float(dy)

@@ -28,7 +28,7 @@ KINDS: Mapping[str, Any] = {
 WIDTH = {"i32": 32, "i64": 64}
 Reduce = Callable[[str, Array, Node], Array]
 """Type of functions ``reduce(kind, x, node)`` that reduce rows ``x`` [..., N] to [..., 1]. The kind
-is "sum", "prod", "max" or "min"; ``node`` is that of the reduction."""
+is "sum", "prod", "max" or "min"; ``node`` is the node of the reduction."""
 
 _PLAIN: Mapping[str, Callable[..., Any]] = {
     "add": np.add,

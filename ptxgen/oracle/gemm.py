@@ -35,10 +35,11 @@ def chain64(a: F64, b: F64, chunk: int, begin: F64 | None = None) -> F64:
 def chain16(
     a: U16, b: U16, chunk: int, dtype: str, core: TensorCore, begin: F32 | None = None
 ) -> F32:
-    """``a @ b`` on tensor cores; ``a`` ``[M, K]`` and ``b`` ``[K, N]`` are bits of ``dtype``.
+    """``a @ b`` on tensor cores; ``a`` ``[M, K]`` and ``b`` ``[K, N]`` are bit patterns of
+    ``dtype``.
 
-    Like :func:`chain`, with ``acc = dot16(a[:, k:k+16], b[k:k+16, :], acc)`` for each group of 16
-    of a chunk; zeros pad the last group. ``core``: the tensor-core model.
+    Like :func:`chain`, with a step ``acc = dot16(a[:, k:k+16], b[k:k+16, :], acc)`` for each 16
+    elements of a chunk's reduction; zeros pad the last ones. ``core``: the tensor-core model.
     """
     (m, k), n = a.shape, b.shape[1]
     total = np.zeros((m, n), np.float32) if begin is None else begin

@@ -14,7 +14,10 @@ Array = NDArray[Any]
 
 
 def spans(offsets: ArrayLike, rows: int) -> list[tuple[int, int]]:
-    """Returns the half-open row range of each group, from end ``offsets`` clamped to be valid."""
+    """Returns the half-open row range of each group.
+
+    ``offsets``: the groups' end rows, which are clamped to [0, ``rows``] and to ascend.
+    """
     ends = np.maximum.accumulate(np.clip(np.asarray(offsets, np.int64), 0, rows))
     return list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)) if len(ends) else []
 
@@ -64,7 +67,7 @@ def grouped_linear_wgrad(
     out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
-    """``linear_wgrad(chain=True)`` of each group's rows, with the bits of
+    """Weight gradient of each group's rows, ``linear_wgrad(chain=True)``, with the bits of
     :func:`ptxgen.grouped_linear_wgrad`.
     """
     one, other, ends = (np.asarray(v) for v in (x, dy, offsets))

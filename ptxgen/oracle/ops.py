@@ -156,12 +156,12 @@ def matmul(
 
 @dataclass(frozen=True)
 class _Kind:
-    """Dtypes, contract and tensor-core model of a matrix product."""
+    """Dtypes of operands and result, contract, and tensor-core model of a matrix product."""
 
     operands: np.dtype[Any]
     contract: Contract
     core: TensorCore | None
-    """Tensor-core model of the product in tier "tc", else None."""
+    """Model of the tensor cores in tier "tc", None in other tiers."""
     out: np.dtype[Any]
 
 
@@ -175,8 +175,8 @@ def _read(
     *,
     wide: bool = False,
 ) -> tuple[dict[str, Array], tuple[int, ...], _Kind]:
-    """Checks the arguments of a product; returns its arrays by name (without None), the shape of
-    the result, and the kind of product.
+    """Checks the arguments of a product; returns its ``arrays`` by name (without None), the shape
+    of the result, and the kind of product.
 
     ``wide``: whether the result by default has the accumulator's dtype.
     """

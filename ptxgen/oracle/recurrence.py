@@ -28,8 +28,10 @@ def _initial_state(state: ArrayLike | None, shape: tuple[int, ...]) -> F32:
 
 
 def _tree(x: Array, axis: int, leaves: int) -> F32:
-    """Sums along ``axis`` as a binary tree of neighbouring pairs; zeros pad the axis to the least
-    power of two that is not below ``leaves``.
+    """Sums ``x`` along ``axis`` as a binary tree of neighbouring pairs.
+
+    ``leaves``: at least the length of the axis, which zeros pad to the next power of two from
+    ``leaves`` on.
     """
     x = np.moveaxis(x, axis, -1)
     size = 1 << max(leaves - 1, 0).bit_length()
@@ -94,8 +96,8 @@ def _selective(
     state: ArrayLike | None,
     softplus: bool,
 ) -> tuple[F32, F32, list[F32]]:
-    """Runs a selective scan in f32: returns the results before gate ``z``, the last state, and the
-    state before each token.
+    """Runs a selective scan in f32: returns the results before the gate ``z`` is applied, the last
+    state, and a list of the states before each token.
     """
     wide, b, c = (_wide(n, v) for n, v in (("x", x), ("B", B), ("C", C)))
     a = _wide("A", A, ("float32",))

@@ -116,7 +116,10 @@ def cross_entropy(
 
 
 def reduced(losses: Array, target: ArrayLike, reduction: str, **ignored: Any) -> Any:
-    """Returns the rows' losses ("none"), their "sum", or their "mean" over targets not ignored."""
+    """Returns the rows' losses ("none"), their "sum", or their "mean" over targets not ignored.
+
+    ``ignored``: the option ``ignore_index``, if given.
+    """
     if reduction == "none":
         return losses
     if reduction == "sum":

@@ -21,9 +21,9 @@ Array = NDArray[Any]
 def logit_segments(
     x: ArrayLike, target: ArrayLike, *, softcap: float | None = None
 ) -> tuple[Array, Array, Array]:
-    """Returns the maximum and the sum of exponentials of each segment of logits ``x``, both
-    [..., S] and after the softcap, and the target's logit [...] before it, 0 if the target is no
-    class.
+    """Returns three arrays for logits ``x`` [..., N] in S segments: each segment's maximum [...,
+    S], each segment's sum of exponentials relative to that maximum [..., S], both after the
+    softcap, and the target's logit [...] before the softcap, 0 if the target is no class.
     """
     array, at = np.asarray(x), np.asarray(target)
     dtype = DTYPES[array.dtype.name]

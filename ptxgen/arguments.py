@@ -110,9 +110,10 @@ def _is_size(text: str) -> bool:
 
 
 def attention_sizes(text: str) -> tuple[tuple[int, ...], bool, int]:
-    """Parses an attention problem: sizes as in :data:`FORM`, ``c`` if causal, pKEYS if paged.
+    """Parses an attention problem such as ``1x32/8x4096x4096x128c``: sizes as in :data:`FORM`, then
+    ``c`` if causal, then ``p`` and the keys per page if paged.
 
-    Returns the sizes, whether it is causal, and the keys of a page (0: not paged). Raises
+    Returns the sizes, whether it is causal, and the keys per page (0: not paged). Raises
     OptionError.
     """
     read = re.fullmatch(r"(\d+)x(\d+)/(\d+)x(\d+)x(\d+)x(\d+)(c?)(?:p(\d+))?", text, re.ASCII)

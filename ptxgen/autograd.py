@@ -15,14 +15,18 @@ from ptxgen.program.operation import Op
 
 
 def autograd(op: Op, given: Mapping[str, Any]) -> Any:
-    """Calls ``op`` with arguments ``given`` through PyTorch's autograd."""
+    """Calls operation ``op`` with the arguments ``given`` (by name) such that PyTorch's autograd
+    records its gradient, and returns its results.
+    """
     from ptxgen.torch.record import recorded
 
     return recorded(op, given)
 
 
 def operation(name: str) -> Op:
-    """Returns the operation ``name``, which then records PyTorch gradients."""
+    """Returns the library's operation ``name``, after it has been set to record gradients for
+    PyTorch tensors.
+    """
     found: Op = OPERATIONS[name]
     found.autograd = autograd
     _ = found.parameters  # computed now: torch.compile cannot trace how

@@ -23,7 +23,9 @@ def proposal(given: object, known: Iterable[object], cutoff: float = 0.6) -> str
 
 
 def described(value: object) -> str:
-    """Returns ``repr(value)``, cut to 80 characters, for a message; a description if that fails."""
+    """Returns ``repr(value)``, cut to 80 characters, for a message. Integers of more than 256 bits,
+    and objects whose ``repr`` raises, are described instead.
+    """
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an integer of {value.bit_length()} bits"
     try:
@@ -40,8 +42,9 @@ class PtxgenError(Exception):
     """Name of the inner operation that raised the error in a composed one; or empty."""
 
     def name_call(self, called: str) -> None:
-        """Adds the name of the called operation, and of the inner one in :attr:`step`, to the
-        message.
+        """Completes the message of an error that an inner operation raised: adds the name of the
+        called operation and the :attr:`step`, which is then cleared. Without a step, nothing
+        changes.
         """
         if self.step:
             step = f"in its step {self.step}, whose arguments are meant"

@@ -32,8 +32,8 @@ class _Operator:
     """An operator of expressions: its function, and the formats that emit and print it.
 
     ``boolean``: whether it returns a predicate; ``takes_boolean``: whether it takes predicates;
-    ``precedence``: Python's (higher binds tighter). ``python`` and ``text`` (for people) format
-    operands with their parentheses; ``smt`` formats SMT-LIB terms.
+    ``precedence``: Python's (higher binds tighter). ``compute``: its function of values. ``python``
+    and ``text`` (for people) format operands with their parentheses; ``smt`` formats SMT-LIB terms.
     """
 
     boolean: bool

@@ -21,7 +21,9 @@ from ptxgen.runtime.arrays import framework_of
 
 __all__ = ["concat", "contiguous", "expand", "narrow", "pad", "rope", "split_qkv", "transpose"]
 _PASSES = ("concat", "contiguous", "pad", "rope")
-"""Names of operations that write a new array, in one pass."""
+"""Names of the operations in :mod:`ptxgen.layout` that write a new array, in one pass; the other
+functions return views.
+"""
 
 
 _FUNCTIONS = lazy.LazyDict({name: partial(operation, name) for name in _PASSES})

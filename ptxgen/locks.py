@@ -71,8 +71,8 @@ def _renew_in_child() -> None:
 
 
 def cached_properties() -> list[functools.cached_property[object]]:
-    """Returns the cached properties of all classes of the package. In Python 3.11 each has a lock
-    that all instances share; Python 3.12 removed it.
+    """Returns the cached properties of all classes of the package, for which a forked child makes
+    new locks: in Python 3.11 each has a lock that all instances share. Python 3.12 removed it.
     """
     modules = [m for name, m in list(sys.modules.items()) if name.split(".")[0] == __package__]
     classes = {x for m in modules for x in list(vars(m).values()) if isinstance(x, type)}

@@ -34,7 +34,10 @@ class Sizes:
 
     ``packed``: whether the batch is ragged (sequences concatenated along tokens); ``paged``:
     whether keys and values are in ``blocks`` pages of ``page`` keys; ``turned``: whether heads come
-    before tokens. ``lead``: the batch dimensions of q.
+    before tokens. ``lead``: the batch dimensions of q; ``seqs``: number of sequences. ``queries``,
+    ``keys``: those of a sequence, at most (not paged ragged batch: of all sequences). ``heads_q``,
+    ``heads``: heads of queries, and of keys and values; ``head``, ``head_v``: head dimension of q
+    and k, and of v.
     """
 
     packed: bool
@@ -63,9 +66,9 @@ class Sizes:
 
     @property
     def tiled(self) -> dict[str, int]:
-        """Variables of the route tables that bound the number of tiles, by name. EXTRA: further
-        tiles of a ragged batch, for rows that do not fill one. PAIRS: pairs of sequence and key
-        head (ragged batch: key heads).
+        """Variables of the route tables, by name, that bound the number of a launch's tiles. PAIRS:
+        pairs of sequence and key head (ragged batch: key heads). EXTRA: most tiles that are added
+        because sequences of a ragged batch end inside a tile; 0 for other batches.
         """
         if self.packed:
             return {"EXTRA": self.seqs + 1, "PAIRS": self.heads}
@@ -239,9 +242,10 @@ def steps(name: str, x: Buffer | None, *along: str) -> Scalars:
 
 
 def maps(of: Sizes, mask: Buffer | None, shifted: bool, form: Form) -> int:
-    """Returns the number of query blocks of all distinct masks, which are packed to bit maps
-    (:mod:`ptxgen.spec.attention_mask`); 0 if kernels read the mask itself. ``shifted``: whether
-    sequences begin at different keys (``starts``).
+    """Returns the number of blocks of queries for which a bit map is packed from the mask
+    (:mod:`ptxgen.spec.attention_mask`): blocks of a mask's queries, times masks that differ.
+    Returns 0 without a mask, or if kernels read the mask itself, as logits are rounded (``form``).
+    ``shifted``: whether sequences begin at different keys (``starts``), so that each has a bit map.
     """
     if mask is None or form.rounds_scores:
         return 0
@@ -430,9 +434,9 @@ def attention(
 
 
 def sharing(problem: Problem, by: int, k: Buffer, v: Buffer) -> Problem | None:
-    """Returns ``problem``, in which each ``by`` neighbouring heads have equal keys and values, as
-    grouped-query attention that reads them once, from ``k`` and ``v`` [batch, tokens, heads, ...].
-    Returns None where kernels cannot read these.
+    """Returns the attention problem that replaces ``problem``, in which each ``by`` neighbouring
+    heads have equal keys and values: grouped-query attention, which reads these once, from ``k``
+    and ``v`` [batch, tokens, heads / by, ...]. Returns None where kernels cannot read these.
     """
     values, scalars = dict(problem.values), dict(problem.scalars)
     heads, group = int(scalars["HEADS"]), int(scalars["GROUP"])

@@ -46,7 +46,9 @@ from ptxgen.tiles.attention_grad import KERNELS, key
 _sunk = Pointwise(
     lambda sink, lse, delta: where(lse == -inf, 0, -functions.exp(sink - lse) * delta), "sunk"
 )
-"""Formula of the term that a query adds to the gradient of its head's sink."""
+"""Formula ``-exp(sink - lse) * delta``: a query's term in the gradient by its head's sink; 0 for a
+query without keys (``lse`` is -inf). ``delta``: the query's ``sum(do * o)``.
+"""
 ADDED = 8
 """Most partial sums of dk and dv that one launch adds."""
 
@@ -191,7 +193,9 @@ def _sum_of(count: int) -> Pointwise:
 
 
 def _add(b: ProgramBuilder, sums: Buffer, factor: float, out: Buffer) -> None:
-    """Adds partial sums in order, ``ADDED`` a launch, and multiplies the total by ``factor``."""
+    """Writes ``factor`` times the sum of ``sums``, two or more partial sums along its first
+    dimension, to ``out``: adds them in order, at most ``ADDED`` a launch.
+    """
     first, *rest = (sums.one(0, i) for i in range(sums.shape[0]))
     while rest:
         some, rest = rest[: ADDED - 1], rest[ADDED - 1 :]

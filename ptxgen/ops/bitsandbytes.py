@@ -19,8 +19,8 @@ def from_bitsandbytes(param: Any) -> QuantizedWeight:
     Shapes
         ``param`` of a weight ``[N, K]``, K a multiple of the format's block.
     Dtypes
-        ``quant_type`` names a format with the same block and codebook. Scales that are quantized
-        themselves become f32.
+        Its ``quant_type`` is the name of a format of 4-bit codebooks, and its ``blocksize`` and
+        ``code`` are the format's. Scales that are quantized themselves become f32.
     Order
         No sums: it dequantizes to exactly the elements that bitsandbytes does.
     Errors

@@ -58,7 +58,7 @@ _scale = Pointwise(lambda var, eps: functions.rsqrt(var + eps), "batch_norm_scal
 def _by_variance(norm: Pointwise, *vectors: str) -> Pointwise:
     """Returns ``norm`` with arguments ``var`` and ``eps`` in place of ``rsqrt(var + eps)``, which
     each element then computes itself: one launch instead of two. ``vectors``: names of the
-    arguments behind them, "weight" and "bias".
+    arguments that follow, "weight" and "bias", if present.
     """
     return Pointwise(
         lambda x, mean, var, eps, **given: norm(x, mean, _scale(var, eps), *given.values()),
@@ -137,9 +137,10 @@ def batch_norm_gradients(
     dtypes: tuple[str, str],
     out: Any = None,
 ) -> Gradients:
-    """Returns the gradients by those of x, weight and bias that are in ``needs``. ``training``:
-    whether mean and scale are of this batch. ``dtypes``: those of the gradients by weight and bias;
-    ``out``: memory for dx.
+    """Returns the gradients of a batch norm by those of x, weight and bias that are in ``needs``.
+    ``mean`` and ``scale``: mean and ``rsqrt(var + eps)`` of each channel, as the norm used them;
+    ``training``: whether they were computed from x. ``dtypes``: dtypes of the gradients by weight
+    and bias; ``out``: memory for dx, or None.
     """
     found: Gradients = {}
     how: dict[str, Any] = {"out_dtype": b.dtype(x)} if out is None else {"out": out}
@@ -235,8 +236,9 @@ def batch_norm_alone(
     eps: float,
     out: Buffer | None = None,
 ) -> tuple[Buffer, Buffer, Buffer, Buffer]:
-    """Normalises by the moments of this batch. Returns the result, the mean and
-    ``rsqrt(var + eps)`` of each channel, and ``x`` as rows, one a channel.
+    """Normalises each channel of ``x`` by the mean and variance of this batch, then applies weight
+    and bias. Returns the result (in ``out``, if passed), the mean and ``rsqrt(var + eps)`` of each
+    channel, and ``x`` as rows, one a channel. Raises ShapeError for one value a channel.
     """
     _checked(x, weight=weight, bias=bias)
     rows = _rows(b, x)

@@ -185,5 +185,7 @@ _DOCS = {
 
 
 def operation(name: str) -> ColumnOperation:
-    """Returns the operation of entry ``name`` of ``REDUCTIONS``."""
+    """Returns the operation of entry ``name`` of
+    :data:`ptxgen.numerics.column_reductions.REDUCTIONS`.
+    """
     return ColumnOperation(REDUCTIONS[name], doc=_DOCS.get(name, ""), public=name in _DOCS)

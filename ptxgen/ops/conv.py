@@ -252,8 +252,8 @@ def _windows(x: Buffer, before: Sequence[int], along: Sequence[AxisWindows]) -> 
 
 
 class _Image:
-    """Makes window views of an image [N, *, C], which is padded once, when windows reach beyond it.
-    ``several``: all windows that may be read.
+    """Makes views of windows of an image ``x`` [N, *, C]. When windows first reach beyond the
+    image, it is padded once, for all windows of ``several``, those that may be read.
     """
 
     def __init__(self, b: Any, x: Buffer, several: Sequence[Sequence[AxisWindows]]) -> None:
@@ -373,9 +373,13 @@ def _multiplied(
     shape: Sequence[int],
     **how: Any,
 ) -> None:
-    """Computes ``out = activation(matmul(x, y) + bias)``; ``shape``: shape of ``matmul(x, y)``.
+    """Computes ``out = activation(matmul(x, y) + bias)``. ``shape``: shape of ``matmul(x, y)``,
+    whose elements ``out`` holds in the same order; ``how``: options of the product, such as its
+    tier.
+
     A product without bias and activation is written to ``out`` directly where its strides allow.
-    Else a second launch applies these in the accumulator's dtype, or copies the product.
+    Else a second launch applies bias and activation in the accumulator's dtype, or copies the
+    product.
     """
     plain = _plain(bias, activation)
     flat = out.reshaped(shape) if plain else None
@@ -413,7 +417,9 @@ def _pieces(lead: Sequence[int], nbytes: int) -> Iterator[tuple[int, int, int, i
 @dataclass(frozen=True)
 class _Product:
     """Lowers ``target = activation(windows · wᵀ + bias)``, per group: windows ``along`` an image,
-    ``w`` [O, *taps, C / groups], ``target`` [N, *windows, O]. Each public method is an algorithm.
+    ``w`` [O, *taps, C / groups], ``target`` [N, *windows, O]. Each public method is one algorithm,
+    which raises RefusedError if it cannot compute the call; :meth:`record` takes the first that
+    can.
     """
 
     b: Any
@@ -512,7 +518,9 @@ class _Product:
         _multiplied(b, *given, tier=self.tier)
 
     def windows_as_rows(self) -> None:
-        """Reads windows in place as the rows of one matrix product, which writes the target."""
+        """Computes one matrix product whose rows are the windows, read in place, and which writes
+        the target.
+        """
         needs(self.groups == 1, "several groups")
         needs(self._rows is not None, "the result is no rows")
         needs(self.image.inside(self.along), "windows reach beyond the image")
@@ -576,8 +584,9 @@ class _Product:
             one(rows, weight, out=place)
 
     def _copies(self, windows: Buffer, at: int) -> Iterator[tuple[Buffer, Buffer]]:
-        """Yields copies of pieces of the windows, each with its part of the target. ``at``: the
-        dimension of ``windows`` that counts images.
+        """Copies the windows in pieces of limited size (:data:`COLUMNS_MAX`). Yields each copy with
+        the part of the target that its product writes. ``at``: dimension of ``windows`` that counts
+        images.
         """
         b, length = self.b, prod(self.w.shape[1:])
         nbytes = length * self.groups * windows.itemsize
@@ -760,8 +769,10 @@ def _axis_phases(how: _Geometry, image: Sequence[int], taps: Sequence[int]) -> l
 
 @dataclass(frozen=True)
 class _Transposed:
-    """Lowers a transposed convolution to ``target`` [N, *, C], from ``dy`` [N, *, O] and ``w``
-    [O, *, C / groups]. Each public method is an algorithm.
+    """Lowers a transposed convolution to ``target`` [N, *, C], from ``dy`` [N, *, O] and filters
+    ``w`` [O, *, C / groups]. ``how``: stride, padding and dilation. Each public method is one
+    algorithm, which raises RefusedError if it cannot compute the call; :meth:`record` takes the
+    first that can.
     """
 
     b: Any

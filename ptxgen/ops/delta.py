@@ -31,7 +31,9 @@ OverState = Annotated[Any, Written(over=("state",))]
 
 
 def _sizes(of: Any, arrays: Mapping[str, Buffer | None]) -> Inferred:
-    """Returns the sizes and result shapes of a call; ShapeError for unsupported state sizes."""
+    """Returns the sizes and result shapes of a call with ``arrays`` (by name), from ``of``, the
+    operation's signature. Raises ShapeError for unsupported state sizes.
+    """
     found: Inferred = of.infer({n: x.shape for n, x in arrays.items() if x is not None})
     for what, size, most in (("N", "rows", ROWS_MAX), ("P", "columns", COLUMNS_MAX)):
         n = found.sizes[what]
@@ -74,9 +76,11 @@ def _launch(
     delta: bool,
     kernel: str | None = None,
 ) -> None:
-    """Records the launch of a recurrence over the tokens of all sequences. ``read``: arrays
-    ``[..., L, heads, ...]`` passed with their strides (``out`` too); ``also``: contiguous arrays.
-    ``sizes``: heads that share a key, rows and columns of a state.
+    """Records the launch of a recurrence over the tokens of all sequences, by a kernel of
+    ``table``. ``read``: arrays ``[..., L, heads, ...]``, by kernel parameter, which are passed with
+    their strides (inputs, and ``out``); ``also``: contiguous arrays, or None. ``sizes``: number of
+    heads of values that share a key, rows and columns of a state; ``delta``: whether the delta rule
+    applies.
     """
     share, rows, cols = sizes
     *lead, tokens, heads = read["g"].shape
@@ -143,10 +147,11 @@ def recurrence(
     out: Out = None,
     kernel: Kernel = None,
 ) -> Any:
-    """``S = exp(g) S + k d``, ``o = scale q S + skip v``, token by token, with ``d = beta w``;
-    ``w = v``, or by the rule (``delta``) ``w = v - k exp(g) S``. Returns o, with ``return_state``
-    the last states, with ``return_writes`` w (float32). Without the rule states are stored
-    transposed, ``[..., H, P, N]``.
+    """Runs the recurrence ``S = exp(g) S + k d``, ``o = scale q S + skip v``, token by token, with
+    ``d = beta w``. ``delta``: whether ``w = v - k exp(g) S`` (delta rule), or ``w = v``; ``state``:
+    the first S. Returns o; with ``return_state`` also the last states ``[..., H, N, P]``, or
+    without the delta rule their transposes ``[..., H, P, N]``; with ``return_writes`` also w,
+    float32.
     """
     memory = results(out, 1 + return_state + return_writes)
     y, last, w = b.result(v.shape, v.dtype, memory[0]), None, None
@@ -183,10 +188,11 @@ def delta_descend(
     scale: Factor = 1.0,
     delta: Bool = True,
 ) -> tuple[Buffer, Buffer, Buffer]:
-    """Runs the backward recurrence of :func:`recurrence` from the last token to the first. ``w``:
-    as :func:`recurrence` returns it; ``dstate``: gradient by the last state. Returns, in float32,
-    dd ``[..., L, H, P]``, the gradient by ``d = beta w``; partial sums of dk, one for each 64
-    columns of the state, ``[..., L, H, parts, N]``; and the gradient by the first state.
+    """Runs the backward recurrence of :func:`recurrence` from the last token to the first. ``do``:
+    gradient by the results; ``w``: as :func:`recurrence` returns it; ``dstate``: gradient by the
+    last state; ``delta``: whether the delta rule applies. Returns, in float32, dd
+    ``[..., L, H, P]``, the gradient by ``d = beta w``; partial sums of dk, one for each 64 columns
+    of the state, ``[..., L, H, parts, N]``; and the gradient by the first state.
     """
     rows, cols = q.shape[-1], do.shape[-1]
     dd = b.empty(do.shape, "float32")
@@ -213,10 +219,11 @@ def delta_ascend(
     state: Buffer | None = None,
     scale: Factor = 1.0,
 ) -> Any:
-    """Recomputes the states of :func:`recurrence` from the first token to the last. ``w``: as
-    :func:`recurrence` returns it; ``state``: the first state. Returns, in float32, partial sums of
-    dq ``[..., L, H, parts, N]``, one for each 64 columns of the state; with ``dd``, the first
-    result of :func:`delta_descend` (delta rule), also further partial sums of dk.
+    """Recomputes the states of :func:`recurrence` from the first token to the last, for the
+    gradient by q. ``do``: gradient by the results; ``w``: as :func:`recurrence` returns it;
+    ``state``: the first state; ``dd``: first result of :func:`delta_descend`, passed with the delta
+    rule. Returns partial sums of dq ``[..., L, H, parts, N]`` in float32, one for each 64 columns
+    of the state; with ``dd`` a pair: these and further partial sums of dk, of the same shape.
     """
     rows, cols = k.shape[-1], do.shape[-1]
     shape = (*do.shape[:-1], parts(cols), rows)
@@ -250,9 +257,9 @@ def _gradients(
     scale: float,
     delta: bool,
 ) -> Gradients:
-    """Returns the gradients of :func:`recurrence` by its arguments ``given``, as far as ``needs``
-    names them. ``do``: gradient by the results; ``states``: the last state and its gradient, or
-    None.
+    """Returns the gradients of :func:`recurrence` by its arguments ``given`` (by name), at least by
+    those in ``needs``. ``do``: gradient by the results; ``states``: the last state and its
+    gradient, or None if it was not returned; ``scale``, ``delta``: options of the call.
     """
     q, k, v, g, beta = (given[n] for n in ("q", "k", "v", "g", "beta"))
     first, how = given["state"], {"scale": scale}
@@ -295,9 +302,10 @@ def _gradients(
 
 
 def _shared(b: Builder, of_parts: Any, like: Any, more: Any = None) -> Any:
-    """Sums partial gradients ``of_parts`` ``[..., H, parts, N]`` over parts (of 64 columns of the
-    state each) and over the heads that share a head of ``like`` ``[..., G, N]``; returns the dtype
-    of ``like``. ``more``: further partial gradients, summed likewise and added.
+    """Sums partial gradients by ``like`` (q or k, ``[..., G, N]``) over its heads. ``of_parts``
+    ``[..., H, parts, N]``: one for each head of values and each 64 columns of its state; all of
+    heads that share a head of ``like`` are added. ``more``: further ones, summed likewise and
+    added. Returns the dtype of ``like``.
     """
     *lead, heads, count, width = of_parts.shape
     shape = (*lead, like.shape[-2], heads // like.shape[-2] * count, width)
@@ -404,7 +412,9 @@ _STEPS = {
     (True, False): Pointwise(_softened, "ssd_steps"),
     (True, True): Pointwise(_softened_biased, "ssd_steps"),
 }
-"""Formulas of (step size, log of decay), by (has softplus, has a bias)."""
+"""Formulas of ``ssd`` that compute the pair (step size, logarithm of the decay) from dt, a and the
+bias, where the logarithm is step size times a. Key: (softplus is applied, there is a bias).
+"""
 
 
 def _steps(b: Builder, dt: Any, a: Any, bias: Any, softplus: bool) -> Any:

@@ -188,9 +188,11 @@ def size_names(row: Op) -> tuple[str, ...]:
 
 
 def operands(row: Op, dtype: Any, what: str = "dtype") -> tuple[str, int]:
-    """Returns the dtype of an operation's operands (``dtype``, or the default), and bytes per item.
+    """Returns the dtype of the operands of an operation, and the bytes of an item of their arrays.
+    ``dtype``: the dtype to take, or None for float32; ``what``: its name in messages.
 
-    If the operation has an option ``dtype``, that is the dtype of packed elements, stored as bytes.
+    If the operation has an option ``dtype``, its elements are packed into bytes: the first result
+    is the dtype of the elements (``dtype``, or the option's default), the second is 1.
     """
     if "dtype" in row.options:
         return row.options["dtype"] if dtype is None else dtype, 1
@@ -243,7 +245,9 @@ def _wide(dtype: str) -> str:
 
 
 def _input(shape: tuple[int, ...], dtype: str, address: int, padded: bool) -> Buffer:
-    """Returns a buffer whose row pitch is a multiple of 16 bytes if ``padded``, else contiguous."""
+    """Returns a buffer of this shape and dtype that begins at ``address``, which decides its
+    alignment. Its row pitch is a multiple of 16 bytes if ``padded``; else it is contiguous.
+    """
     strides = contiguous_strides(shape)
     if padded and len(shape) > 1:
         unit = max(16 // BYTES[dtype], 1)
@@ -259,7 +263,10 @@ def _covered(problem: Problem, arch: str, sms: int) -> None:
 
 # -- several steps ----------------------------------------------------------------------------
 class Composition:
-    """Explanation of an operation whose program has several steps. ``str`` formats it as text."""
+    """Explanation of an operation whose program has several steps. ``str`` formats it as text.
+    ``program``: the program; ``each``: function that makes the explanation of a problem from it and
+    the bytes that its step moves.
+    """
 
     def __init__(self, program: Program, each: Any) -> None:
         self.program, self._each = program, each
@@ -358,7 +365,10 @@ class Composition:
 
 # -- GPUs -------------------------------------------------------------------------------------
 def _gpu(gpu: str, arch: str | None, sms: int | None) -> tuple[str, int, str]:
-    """Returns a GPU's architecture, SMs, and a note if it has no tuning; raises OptionError."""
+    """Returns the architecture and number of SMs of ``gpu`` for which kernels are chosen, and a
+    note if there is no tuning for them ("" if there is one). ``arch``, ``sms``: those asked for, or
+    None for those of the GPU's tuning. Raises OptionError if they are needed and missing.
+    """
     of_it = [p for p in tunings() if p.gpu == gpu and arch in (None, p.arch)]
     for tuning in of_it:
         if sms in (None, tuning.sms):

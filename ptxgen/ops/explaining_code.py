@@ -59,7 +59,9 @@ def _code(program: Program, device: CpuDevice) -> str:
 
 
 def _given(program: Program) -> list[Memory | None]:
-    """Returns the memory of each argument of the code, in order; None for an omitted array."""
+    """Returns the memory of each array argument of the code that :func:`explain_code` prints, in
+    the operation's order; None for an array that is omitted.
+    """
     row = operation(program.name.split()[0])
     inputs = {memory.name: memory for memory in program.inputs}
     kinds = ARRAY, OPTIONAL, EITHER, OPERAND

@@ -52,11 +52,13 @@ _BatchAxis = tuple[int, tuple[int, ...]]
 class Gemm:
     """A product as read from a call's operands.
 
+    ``operation``, ``product``: the operation and, for its layout, the roles of its operands.
     ``storage``: storage of A and B ("NN" .. "TT"), after transposed views have been recognised.
-    ``plan``: the plan's name. ``dims``: m, n, k of the product. ``lds``: elements from row to row
-    of A and B. ``batch``: sizes of the batch dimensions; ``steps``: strides of A and B along these,
-    in elements. ``aligns``: alignment of A and B, bytes. ``sizes``: the operation's sizes by name.
-    ``operands``: A and B.
+    ``plan``: the plan's name. ``dtype``, ``tier``: short dtype of the operands, and the units that
+    compute. ``dims``: m, n, k of the product. ``lds``: elements from row to row of A and B.
+    ``batch``: sizes of the batch dimensions; ``steps``: strides of A and B along these, in
+    elements. ``aligns``: alignment of A and B, bytes. ``sizes``: the operation's sizes by name.
+    ``flags``: bits for the kernel (activation, accumulation, wide dtypes). ``operands``: A and B.
     """
 
     operation: Operation
@@ -205,10 +207,12 @@ def read(
     kernel: str | None = None,
     served: Served = _routed,
 ) -> Gemm:
-    """Reads a product from the operands of an operation.
+    """Reads a matrix product from the operands ``given`` (by name) of the operation ``signature``:
+    sizes, storages, strides, alignments and flags. ``wanted``: the result's dtype; ``accumulate``,
+    ``chain``: as of :func:`ptxgen.linear_wgrad`; ``served``: which storages have kernels.
 
-    A vector fits either storage: that of the forced ``kernel`` is taken, else the layout's.
-    ``wanted``: the result's dtype; ``served``: which storages have kernels.
+    A vector fits both storages of a matrix: that of the forced ``kernel`` is taken, else that of
+    ``layout``.
 
     Raises DtypeError, OptionError, and ShapeError for shapes that do not fit one another, sizes
     beyond 2^31 - 1, strides that no storage fits, and pointers off a multiple of the element size.
@@ -269,7 +273,10 @@ def read(
 
 
 def batch_of(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> tuple[Buffer, Buffer, Buffer]:
-    """Returns A, B and C of a problem as views [outer, inner, M, K], [..., K, N], [..., M, N]."""
+    """Returns A, B and C of a batched product as views [outer, inner, M, K], [outer, inner, K, N]
+    and [outer, inner, M, N], with the strides of ``problem``. ``a``, ``b``, ``c``: buffers that
+    begin with the first matrices.
+    """
     of: Mapping[str, Any] = {**dict(problem.values), **dict(problem.scalars)}
     (inner, outer), (m, n, k) = problem.batch, (of[d] for d in "MNK")
     matrices = zip("ABC", f"{problem.table[0]}N", (a, b, c), ((m, k), (k, n), (m, n)), strict=True)
@@ -284,10 +291,10 @@ def batch_of(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> tuple[Buffer,
 
 
 def sharing(problem: Problem, a: Buffer, b: Buffer, c: Buffer) -> Problem | None:
-    """Returns the problem of one taller product that replaces the batched products of ``problem``,
-    where several A share a B (stride 0 along a batch dimension). ``a``, ``b``, ``c``: views of its
-    operands. Returns None if that takes more than one launch, another plan or flags, or has no more
-    rows.
+    """Returns the problem of one product with larger M that replaces the batched products of
+    ``problem``, where several A share one B (stride 0 along a batch dimension): their rows are
+    stacked. ``a``, ``b``, ``c``: its operands as views (:func:`batch_of`). Returns None if that
+    takes more than one launch, another plan or other flags, or if M does not grow.
     """
     try:
         found = read(MATMUL, {"a": a, "b": b}, layout="nn", tier=problem.table[3], wanted=c.dtype)
@@ -390,10 +397,12 @@ def _merged_axes(batch: tuple[int, ...], steps: tuple[tuple[int, ...], ...]) -> 
 def _launches(
     flat: Sequence[_BatchAxis], at: tuple[int, ...] = (0, 0, 0)
 ) -> Iterator[tuple[tuple[int, ...], _BatchAxis, _BatchAxis]]:
-    """Yields the offsets of A, B and C, the inner and the outer batch dimension of each launch.
+    """Splits a batch into launches, since kernels iterate over two batch dimensions, of limited
+    size. Yields for each launch the offsets of A, B and C in elements, the inner and the outer
+    dimension.
 
-    Kernels iterate over two dimensions; if ``flat`` has more, there is a launch for each index
-    along the shortest.
+    ``flat``: the batch dimensions; if there are more than two, there is a launch for each index
+    along the shortest. ``at``: offsets at which the batch begins.
     """
     if len(flat) == 1 and flat[0][0] > BATCH_MAX:
         ((size, along),) = flat

@@ -46,7 +46,7 @@ def _spread(b: Builder, v: Any, at: Backward) -> Any:
 
 
 def _count(at: Backward) -> int:
-    """Returns the number of elements that one result reduces."""
+    """Returns the number of elements of x that are reduced to one element of the result."""
     x = at["x"]
     return prod(x.shape[i] for i in axes_of(at.options["axis"], x))
 
@@ -119,12 +119,17 @@ def _none(b: Builder, at: Backward) -> Gradients:
 
 
 def of_each(b: Builder, x: Any, rows: Any) -> Any:
-    """Broadcasts ``x`` to a contiguous array with one element for each row of ``rows``."""
+    """Broadcasts ``x``, such as lengths, to a contiguous array [...] that has one element for each
+    row of ``rows`` [..., N].
+    """
     return b.contiguous(b.expand(x, tuple(rows.shape[:-1])))
 
 
 def _along(name: str, says: str) -> Vjp:
-    """Returns a vjp that calls operation ``{name}_backward`` of dy and y; ``says``: its formula."""
+    """Returns the vjp of an operation along one axis: it moves the axis last and calls the
+    operation ``{name}_backward`` with dy and y. ``says``: formula of the gradient, for the
+    docstring.
+    """
 
     def vjp(b: Builder, at: Backward) -> Gradients:
         x, axis, lengths = at["x"], at.options["axis"], at.arguments.get("lengths")

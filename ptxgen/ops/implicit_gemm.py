@@ -26,9 +26,10 @@ from ptxgen.spec.mma import VECTOR as WHOLE
 from ptxgen.tiles.conv import DEPTHWISE, KEY, SUMMED, TURNED
 
 LOOSE, LOOSE_MAX = 64, 1 << 24
-"""Limits of kernels that load windows element by element, as channels are no multiple of 8.
-``LOOSE``: output channels per tile. ``LOOSE_MAX``: most loads of elements, over all tiles, if
-images have fewer than 8 channels or a single tap is used; above it, im2col columns are faster.
+"""Limits of the kernels that load windows element by element, because channels are no multiple of
+8. ``LOOSE``: output channels per tile. ``LOOSE_MAX``: most elements that all tiles load, if images
+have fewer than 8 channels or a single tap is used; above it such kernels are refused, as im2col
+columns are faster.
 """
 OUTPUTS_MAX = 768
 """Most output channels for which fprop loads windows element by element, again in each tile of
@@ -75,7 +76,9 @@ UNIT_AXIS = AxisWindows(0, 1, 1, 1, 1)
 
 @dataclass(frozen=True)
 class TapSubset:
-    """Windows along one dimension that use the taps ``tap, tap + every, ...`` of a filter."""
+    """Windows along one dimension that use only the taps ``tap, tap + every, ...`` of a filter.
+    ``along``: these windows, whose taps ``j = 0, 1, ...`` are the filter's ``tap + j * every``.
+    """
 
     along: AxisWindows
     tap: int = 0
@@ -96,10 +99,12 @@ def fprop(
     activation: str | None,
     kernel: str | None = None,
 ) -> None:
-    """Computes ``activation(windows · wᵀ + bias)`` into ``out`` [N, *windows, O] in one launch.
+    """Computes ``activation(windows · wᵀ + bias)`` into ``out`` [N, *windows, O] in one implicit
+    GEMM.
 
-    ``along``: the windows of ``x`` [N, *, C]; ``w``: [O, *taps, C]. Raises RefusedError where no
-    kernel serves these windows and strides. ``kernel`` forces a route by its name.
+    ``along``: the windows of ``x`` [N, *, C]; ``w``: [O, *taps, C]; ``bias``: [O], or None.
+    Operands that kernels cannot read in place are copied. Raises RefusedError where no kernel
+    serves these windows and strides. ``kernel`` forces a route by its name.
     """
     _check_supported(x, along)
     needs(all(map(_fits_tma, along, x.shape[1:-1])), "the copy engine takes no such windows")
@@ -132,11 +137,14 @@ def strided_dgrad(
     activation: str | None,
     kernel: str | None = None,
 ) -> None:
-    """Computes ``activation(windows · wᵀ + bias)`` for one or two tap subsets along each dimension,
-    as in the image's gradient with stride 2: results of the two subsets alternate in ``out``.
+    """Computes ``activation(windows · wᵀ + bias)`` into ``out`` in one implicit GEMM, for one or
+    two tap subsets along each dimension. There are two in a gradient with stride 2, where results
+    with even and with odd index use different taps: results of the two subsets alternate in
+    ``out``.
 
     ``w`` [O, *taps, C]: all taps, any strides; each subset uses its own taps. C may be any number:
-    if it is no multiple of 8, elements are loaded one by one (see :data:`LOOSE_MAX`).
+    if it is no multiple of 8, elements are loaded one by one (see :data:`LOOSE_MAX`). Operands that
+    kernels cannot access in place are copied. Raises RefusedError where no kernel does that.
     """
     _check_supported(x, [_most_taps(each) for each in subsets])
     needs(max(map(len, subsets)) <= 2, "windows lie in more than two ways along a dimension")
@@ -517,7 +525,9 @@ CTAS, OUTPUTS = 512, DepthwiseSpec.threads * WINDOWS * VECTOR
 
 @dataclass(frozen=True)
 class _Tile:
-    """Tile of the depthwise kernel: ``part`` channels, ``rows`` times ``columns`` windows."""
+    """Tile of the depthwise kernel: ``part`` of the ``channels``, and ``columns`` times ``rows`` of
+    the windows along X (``across``) and Y (``down``).
+    """
 
     across: AxisWindows
     down: AxisWindows

@@ -73,7 +73,9 @@ def _check_range(name: str, indices: Any, size: int, of: str) -> None:
 
 
 def _checks(of: str, size: Callable[[Mapping[str, Any], Mapping[str, Any]], int]) -> Any:
-    """Returns a function that checks that a call's indices are below ``size(arrays, options)``."""
+    """Returns a check of a call's ``indices``. It raises IndexRangeError for an index below 0, or
+    not below ``size(arrays, options)``. ``of``: the indexed argument, for the message.
+    """
 
     def check(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         _check_range("indices", arrays["indices"], size(arrays, options), of)

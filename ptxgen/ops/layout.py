@@ -18,8 +18,9 @@ from ptxgen.program.parameters import Out, OverX
 from ptxgen.runtime.strided import spread
 
 FILLED_MAX = 1 << 24
-"""Most bytes of a padded array that one launch fills as a whole. In a larger one each border is
-filled by a launch, as launches cost less than bytes there.
+"""Most bytes of a padded array that one launch fills with the padding value as a whole, before
+``x`` is copied into it, if it has several borders. In a larger array each border is filled by a
+launch of its own: launches cost less than the bytes that they save there.
 """
 TOGETHER = 8
 """Most arrays that one launch copies."""

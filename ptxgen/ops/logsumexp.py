@@ -21,7 +21,9 @@ SERVED = ("float32", "bfloat16", "float16", "float64")
 
 
 def _weighted(x: Node, y: Node, dy: Node) -> Node:
-    """``dy · exp(x - y)``; if y is infinite, dy where x equals y, else 0."""
+    """Formula of the gradient of ``y = logsumexp(x)``: ``dy * exp(x - y)``. If y is infinite, it is
+    dy where x equals y, else 0.
+    """
     x, y, dy = (cast(v, "f64" if v.type == "f64" else "f32") for v in (x, y, dy))
     return dy * where(isfinite(y), exp(x - y), cast(x == y, x.type))
 

@@ -37,8 +37,9 @@ _stored = Pointwise(lambda x: x, "stored")
 
 # -- targets ----------------------------------------------------------------------------------
 def _in_range(of: str, classes: Callable[[Mapping[str, Any], Mapping[str, Any]], int]) -> Any:
-    """Returns a check that raises IndexRangeError for a target that is neither below ``classes``
-    nor ``ignore_index``. ``of``: the argument that has the classes, for the message.
+    """Returns a check of a call's targets. It raises IndexRangeError for a target that is neither
+    in 0 .. N - 1 nor ``ignore_index``, where N is ``classes(arrays, options)``. ``of``: the
+    argument that has the classes, for the message.
     """
 
     def check(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
@@ -292,7 +293,10 @@ class _Options:
 
 
 class _FusedLoss:
-    """Lowers one call of a fused loss. ``wanted``: memory (None: new) of each wanted gradient."""
+    """Lowers one call of a fused loss, and of its gradients. ``how``: its options; ``wanted``:
+    names of the gradients to compute ("dx", "dw", "dbias"), with their memory, or None for new
+    memory.
+    """
 
     def __init__(
         self,
@@ -397,7 +401,10 @@ class _FusedLoss:
         return True
 
     def _share(self, dy: Any) -> Buffer | None:
-        """Returns each row's incoming gradient, by ``dy`` and the reduction; None if all are 1."""
+        """Returns the gradient by the loss of each row. ``dy``: the gradient by the reduced loss, a
+        number or array (None: 1), which is spread over the rows as the reduction demands. Returns
+        None if all are 1.
+        """
         name = "mean" if self.how.reduction == "mean" else "sum"
         op = f"{name}_shares_{'f64' if self.wide == 'float64' else 'f32'}"
         how = {"ignore_index": self.how.ignore_index}
@@ -423,8 +430,8 @@ class _FusedLoss:
 
 
 class _ChunkBuffers:
-    """Buffers for a chunk of rows of a fused loss, besides its logits: maxima and sums of the
-    logits' segments, and arrays of one element a row.
+    """Buffers for a chunk of rows of a fused loss, without its logits: the maximum and sum of each
+    segment of a row's logits, and arrays of one element a row. ``rows``: most rows of a chunk.
     """
 
     def __init__(self, call: _FusedLoss, rows: int) -> None:
@@ -437,7 +444,9 @@ class _ChunkBuffers:
         self.by_row = {name: b.empty((rows,), call.wide, name) for name in by_row}
 
     def kept(self, count: int) -> tuple[Buffer, Buffer, Buffer]:
-        """Returns the segments' maxima and sums, and the targets' logits, of ``count`` rows."""
+        """Returns the buffers of the first ``count`` rows that :func:`logit_segments` fills: the
+        segments' maxima and sums, and the targets' logits.
+        """
         top, total = (self.call.b.narrow(s, 0, 0, count) for s in self.segments)
         return top, total, self.row("hit", count)
 
@@ -446,8 +455,9 @@ class _ChunkBuffers:
         return self.call.b.narrow(self.by_row[name], 0, 0, count)
 
     def combine(self, target: Buffer, out: Buffer, even: Buffer | None = None) -> None:
-        """Records the rows' losses ``out``, and their maxima and gradient scales, combined from
-        segments. ``even``: mean logits, for label smoothing.
+        """Records the launch that combines the segments of each row to the row's loss (``out``),
+        and to its maximum and the scale of its gradient, which are stored in these buffers.
+        ``even``: mean logit of each row, needed for label smoothing.
         """
         how, b, count = self.call.how, self.call.b, target.shape[0]
         kept, made = self.kept(count), (out, self.row("peak", count), self.row("scale", count))
@@ -457,7 +467,9 @@ class _ChunkBuffers:
 
 
 class _Logits(_ChunkBuffers):
-    """Buffers for a chunk of rows, its logits included; the logits' gradient overwrites them."""
+    """Buffers for a chunk of rows of a fused loss that keeps the chunk's logits in memory. The
+    logits' gradient overwrites the logits.
+    """
 
     def __init__(self, call: _FusedLoss, rows: int) -> None:
         super().__init__(call, rows)
@@ -487,7 +499,10 @@ class _Logits(_ChunkBuffers):
 
 
 class _BiasGradient:
-    """Gradient of a fused loss by the bias: a chain over all rows, in the accumulation dtype."""
+    """Gradient of a fused loss by the bias: the sum of the logits' gradients over all rows, one
+    chain in the accumulation dtype. ``memory``: memory of the result; ``adds``: whether the sum is
+    added to its old values.
+    """
 
     def __init__(self, call: _FusedLoss, memory: Buffer, adds: bool) -> None:
         self.call, self.memory, self.adds = call, memory, adds

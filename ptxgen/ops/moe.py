@@ -81,13 +81,14 @@ def moe_dispatch(
 ) -> tuple[Buffer, Buffer, Buffer]:
     """``rows[places[t, j]] = x[t]``: a row for each slot j of each token, sorted by expert.
 
-    Rows and ends are arguments of :func:`ptxgen.grouped_linear`, whose result
-    :func:`ptxgen.moe_combine` sums for each token. Nothing waits for the device.
+    The first and the third result are arguments of :func:`ptxgen.grouped_linear` (rows and
+    offsets), whose result :func:`ptxgen.moe_combine` sums for each token. Nothing waits for the
+    device.
 
     Shapes
         ``x`` ``[T, H]``; ``experts`` ``[T, J]``, of 0 to ``count`` - 1. Results: the rows
-        ``[T J, H]``; the row index of each slot, ``places`` ``[T, J]``; and the index after each
-        expert's last row, ``[count]``. T J is at most 2^20.
+        ``[T J, H]``; the row index of each slot, ``places`` ``[T, J]``; and ``ends`` ``[count]``,
+        the index after each expert's last row. T J is at most 2^20.
     Dtypes
         ``x`` of 2, 4 or 8 bytes an element, and so the rows; ``experts`` int32 or int64. Places are
         int64, ends int32.

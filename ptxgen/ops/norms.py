@@ -22,8 +22,9 @@ from ptxgen.program.parameters import Out, Written
 from ptxgen.spec.row_reductions import DOWN_COLS, DOWN_ELEMENTS
 
 DOWN_ROWS, DOWN_LEAST = {"rms_norm": 3072, "layer_norm": 8192}, 2048
-"""Least number of rows (by norm), and of elements of a row, for which one pass computes the
-gradients by x and by the weights."""
+"""Thresholds from which on one kernel computes the gradients of a norm by x and by its vectors:
+``DOWN_ROWS``, number of rows, by norm; ``DOWN_LEAST``, elements of a row. Below, two kernels do.
+"""
 _added = Pointwise(lambda x, y: x + y, "added")
 
 
@@ -66,8 +67,9 @@ def _rms_vjp(b: Builder, at: Backward) -> Gradients:
 
 
 def _through_residual(b: Builder, at: Backward, dx: Any) -> Gradients:
-    """Returns the gradients by x and by the residual and its bias, if present; ``dx``: that of the
-    norm by its input.
+    """Returns the gradients of ``norm(x + residual + residual_bias)`` by x and, if present, the
+    residual and its bias. ``dx``: gradient of the norm by its input, that sum. The gradient of the
+    sum, which is also returned by the call, is added to it.
     """
     if at["residual"] is None:
         return {"x": dx}
@@ -87,7 +89,11 @@ def _normed(
     residual_bias: Buffer | None,
     **how: Any,
 ) -> Any:
-    """Records a norm, of ``x`` plus the residual if there is one, as one operation over rows."""
+    """Records a norm of the rows of ``x`` as one operation over rows, and returns its result. With
+    a ``residual``, the norm is of x plus the residual and its bias, and that sum is also returned.
+    ``norm``: "rms_norm" or "layer_norm"; ``vectors``: weight and bias; ``how``: the norm's options.
+    Raises OptionError for a ``residual_bias`` without a residual.
+    """
     if residual is not None:
         return b.rows(f"add_{norm}", x, residual, *vectors, residual_bias, **how)
     if residual_bias is not None:
@@ -205,8 +211,9 @@ NORMED = {
 
 
 def slope(dy: Any, x: Any, mean: Any, scale: Any, shift: Any, stretch: Any, n: Any) -> Any:
-    """Formula of a norm's gradient by x, over n elements; ``shift = sum(dy)``, ``stretch = sum(dy *
-    (x - mean) * scale)``.
+    """Formula of a norm's gradient by x, ``scale * ((dy - shift / n) - (x - mean) * scale *
+    (stretch / n))``. ``mean``, ``scale``: the mean and ``rsqrt(var + eps)`` of the n elements of a
+    row or group; ``shift = sum(dy)``; ``stretch = sum(dy * (x - mean) * scale)``.
     """
     return scale * ((dy - shift / n) - (x - mean) * scale * (stretch / n))
 
@@ -233,12 +240,14 @@ def _by_group(b: Builder, x: Any, groups: int) -> Any:
 
 
 def _of_groups(b: Builder, v: Any, x: Any, groups: int) -> Any:
-    """Returns ``v``, one element a group [N * G], as a view that broadcasts with _by_group(x)."""
+    """Returns ``v``, one element a group [N * G], as a view that broadcasts with ``x`` viewed as
+    [N, G, C / G, *].
+    """
     return b.reshape(v, (x.shape[0], groups, *[1] * (len(x.shape) - 1)))
 
 
 def _of_channels(b: Builder, v: Any, x: Any, groups: int) -> Any:
-    """Returns ``v`` [C] as a view that broadcasts with _by_group(x)."""
+    """Returns ``v`` [C] as a view that broadcasts with ``x`` viewed as [N, G, C / G, *]."""
     return b.reshape(v, (groups, x.shape[1] // groups, *[1] * (len(x.shape) - 2)))
 
 
@@ -285,8 +294,9 @@ def group_norm_gradients(
     needs: frozenset[str],
     dtypes: tuple[str, str],
 ) -> Gradients:
-    """Returns the gradients by those of x, weight and bias in ``needs``; ``dtypes``: of the latter
-    two.
+    """Returns the gradients of a group norm by those of x, weight and bias that are in ``needs``.
+    ``mean``, ``scale``: mean and ``rsqrt(var + eps)`` of each group; ``dtypes``: dtypes of the
+    gradients by weight and bias.
     """
     count, channels = x.shape[:2]
     rows, found = (count * channels, prod(x.shape[2:])), {}

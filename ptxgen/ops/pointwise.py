@@ -257,7 +257,10 @@ class Pointwise(Op):
         return targets[0] if len(targets) == 1 else targets
 
     def _vjp(self, b: Builder, at: Backward) -> Gradients:
-        """Computes all gradients in one kernel; sums those of arguments that were broadcast."""
+        """Returns the gradients by the arguments in ``at.needs`` that are arrays of floats. One
+        kernel computes all of them; gradients by arguments that were broadcast are then summed to
+        their shapes.
+        """
         values = [at[n] for n in self.arguments]
         plain = numbers_of(values)
         needs = tuple(
@@ -292,8 +295,9 @@ def _naming(argument: str) -> Iterator[None]:
 
 
 def _word(argument: str, type: str, value: Any) -> Operand:
-    """Encodes a Python scalar as the 8-byte kernel argument, an integer; for a :class:`Number`,
-    whose value differs from call to call, returns an operand that encodes it in each call.
+    """Encodes the Python scalar ``value`` as the 8 bytes (an integer) that kernels convert to
+    ``type``, such as "f32". ``argument``: its name, for messages. For a :class:`Number`, whose
+    value differs from call to call, returns an operand that encodes it in each call.
     """
     encode = _encoder(type, argument)
     return value.scalar(encode) if isinstance(value, Number) else encode(value)
@@ -340,8 +344,9 @@ def _broadcast(
 def problem(
     name: str, formula: Formula, shape: tuple[int, ...], bind: Mapping[str, Operand], count: int
 ) -> Problem:
-    """Returns the problem of a formula over arrays (``bind``) that are broadcast to ``shape``; the
-    last ``count`` are the results.
+    """Returns the problem of a pointwise formula over arrays that are broadcast to ``shape``: its
+    loops, strides and vectors. ``bind``: the arguments and results by name (arrays and scalars);
+    ``count``: number of results, the last arrays; ``name``: the function's, for messages.
     """
     arrays = {n: b for n, b in bind.items() if isinstance(b, Buffer)}
     used = [i.name for i in formula.inputs if i.kind != "scalar"]
@@ -382,7 +387,7 @@ _form = functools.lru_cache(maxsize=4096)(Form)
 
 @functools.lru_cache(maxsize=4096)
 def _bytes(form: Form) -> int:
-    """Returns the bytes of parameters of a kernel of ``form``."""
+    """Returns the size of the parameters of a kernel of ``form``, in bytes."""
     return PointwiseSpec("wide", form).abi.size
 
 
@@ -426,8 +431,10 @@ def _stretched(array: Buffer, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class LoopNest:
-    """Nested loops over the arrays ``views``, innermost first: iterations of each loop (``sizes``),
-    and the stride of each array in each loop (``steps``). ``first``: index of the first result.
+    """Nested loops over the elements of the arrays ``views``, innermost loop first. ``sizes``:
+    number of iterations of each loop; ``steps``: for each array, its stride in each loop, in
+    elements; ``first``: index of the first result in ``views``, which holds arguments, then
+    results.
     """
 
     accesses: tuple[tuple[str, tuple[int, ...]], ...]
@@ -443,10 +450,10 @@ class LoopNest:
         self.views, self.sizes, self.steps, self.first = views, sizes, tuple(steps), first
 
     def step(self, vector: int, side: int) -> tuple[int, int]:
-        """Reorders or tiles the loops for coalesced accesses. Returns the route variables STEP (0:
-        any strides along the innermost dimension; 2: aligned vectors of results; 3: square blocks)
-        and BLOCKS (threads that compute square blocks, else 0). ``vector``: elements per vector;
-        ``side``: elements along a side of a square block.
+        """Orders or tiles the loops for coalesced accesses. Returns the route variables STEP (0:
+        any strides along the innermost dimension; 2: aligned vectors of results; 3: each thread
+        transposes a square block) and BLOCKS (number of threads that do so, else 0). ``vector``:
+        elements of a vector; ``side``: elements along a side of a square block.
         """
         whole = len(self.sizes) == 1 or self.sizes[0] % vector == 0
         letters = self._letters(vector)
@@ -459,9 +466,10 @@ class LoopNest:
         return found
 
     def _tile_innermost(self, length: int) -> None:
-        """Splits the innermost loop into tiles of ``length`` elements (for 16-bit results a sector)
-        and puts a second dimension between the tiles, so that neighbouring threads read neighbours
-        of an array whose unit stride is along that dimension.
+        """Splits the innermost loop into tiles of ``length`` elements (for 16-bit results a
+        sector), and moves another loop between the loop within a tile and that over tiles: one
+        along which an array has unit stride. So neighbouring threads read neighbouring elements of
+        that array. Does nothing if there is no such loop, or if the sizes do not allow it.
         """
         along = [s.index(1) for s in self.steps if s[0] not in (0, 1) and 1 in s]
         if not along or self.sizes[0] <= length or self.sizes[0] % length:
@@ -488,8 +496,9 @@ class LoopNest:
         ]
 
     def _blocks(self, side: int) -> int:
-        """Returns the number of threads if each can transpose a square block of ``side * side``
-        elements, and makes the block's dimensions the first two; else returns 0.
+        """Arranges the loops such that each thread transposes a square block of ``side * side``
+        elements, whose dimensions become the first two. Returns the number of threads; or 0, and
+        changes nothing, if strides or sizes do not allow that.
         """
         for other in range(1, len(self.sizes)):
             if any(s[0] not in (0, 1) and s[other] != 1 for s in self.steps):
@@ -511,7 +520,9 @@ class LoopNest:
 
 
 def _aligned(array: Buffer, steps: tuple[int, ...], along: int, length: int) -> bool:
-    """Whether all vectors of ``length`` elements along dimension ``along`` are aligned."""
+    """Whether all vectors of ``length`` elements of ``array`` along dimension ``along`` are
+    aligned, to their size or to 16 bytes. ``steps``: strides of the array, in elements.
+    """
     low = array.address
     for dimension, each in enumerate(steps):
         if dimension != along:

@@ -21,8 +21,9 @@ BITS = "int32, int64 or bool"
 
 
 class Row(NamedTuple):
-    """A pointwise operation: name, formula, first line of the docstring (``says``), the dtypes of
-    the arguments, and the dtype of the result ("": that of the arguments).
+    """A pointwise operation. ``formula``: its function of scalars; ``says``: first line of its
+    docstring. Dtypes as text for the docstring: ``takes``, of the arguments; ``gives``, of the
+    result ("": that of the arguments).
     """
 
     name: str

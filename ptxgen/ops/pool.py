@@ -29,7 +29,9 @@ FLOATS = ("float32", "bfloat16", "float16", "float64")
 TAPS_MAX = 32
 """Most elements of a window that one formula reads as views; larger windows are copied to rows."""
 NUMBER_MAX, SIZE_MAX = (1 << 31) - 1, 1 << 16
-"""Largest size, stride, padding or dilation, and most adaptive windows along a dimension."""
+"""Limits along a dimension. ``NUMBER_MAX``: largest window size, stride, padding or dilation.
+``SIZE_MAX``: most windows of adaptive pooling.
+"""
 PIECE = 40
 """Largest number of arrays, one or two for each tap, that one launch of a pooling gradient adds;
 longer sums take several launches.
@@ -43,7 +45,7 @@ Divisor = Annotated[int, Integer(0, NUMBER_MAX)]
 @dataclass(frozen=True)
 class Axis:
     """Windows along one dimension of ``size`` elements: tap ``j < taps`` of window ``o < count`` is
-    element ``o * step + j * dilation - before``.
+    element ``o * step + j * dilation - before``. ``before``: padding before the image.
 
     ``even=False``: adaptive windows of different lengths, from ``floor(o * size / count)`` to
     before ``ceil((o + 1) * size / count)``; ``taps`` is then the greatest length.
@@ -73,8 +75,8 @@ class Axis:
 
     @property
     def rows(self) -> int:
-        """Number of steps of ``step`` elements that cover the padding before the image and the
-        image; a window may begin at each.
+        """Number of places where a window may begin: steps of ``step`` elements that cover the
+        padding before the image and the image.
         """
         return -(-(self.size + self.before) // self.step)
 
@@ -171,8 +173,9 @@ _entered = Pointwise(
 
 
 def _as_float(name: str, count: Callable[..., Any]) -> Mapping[str, Pointwise]:
-    """Returns the formula ``count`` of an integer as pointwise functions whose results are float32
-    and float64, by these names. ``name``: name of both.
+    """Returns two pointwise functions that compute ``count``, a formula of integers, and convert
+    its result to a float. Keys are the dtypes of the results, "float32" and "float64"; ``name`` is
+    the name of both functions.
     """
     names = tuple(inspect.signature(count).parameters)
     return {
@@ -211,9 +214,10 @@ def _ends(b: Builder, axis: Axis, like: Any) -> tuple[Any, Any]:
 def _gather_uneven(
     b: Builder, x: Any, low: Any, high: Any, most: int, other: int, axis: int
 ) -> Any:
-    """Gathers the elements from ``low`` to before ``high`` of each window along ``axis``, and pads
-    each window to ``most`` elements: with zeros if ``other`` is -1, by repeating its last element
-    if it is 0.
+    """Gathers the elements of ``x`` from ``low`` to before ``high`` of each window along ``axis``,
+    one window after the other, and pads each window to ``most`` elements: with zeros if ``other``
+    is -1, by repeating its last element if it is 0. ``low``, ``high``: vectors, one element a
+    window.
     """
     j = b.reshape(_ramp(b, most, x), (1, most))
     low, high = (b.reshape(v, (v.shape[0], 1)) for v in (low, high))
@@ -242,7 +246,9 @@ def _results(x: Buffer, axes: Sequence[Axis]) -> tuple[int, ...]:
 
 
 def _views(b: Builder, x: Any, axes: Sequence[Axis]) -> Iterator[Any]:
-    """Yields a view for each tap, ascending, that holds this tap of all windows."""
+    """Yields a view of ``x``, which :func:`_taps` prepared, for each tap of the windows, ascending:
+    it holds this tap of all windows.
+    """
     lead = len(x.shape) - len(axes)
     for at in product(*(range(a.taps) for a in axes)):
         view = x
@@ -309,9 +315,11 @@ _index_of_largest = Pointwise(
 
 @cache
 def _tap_index(rank: int) -> Pointwise:
-    """Returns the formula of an element's index in its flattened image, for windows of ``rank``
-    dimensions, from the number of its tap in the window. A negative number stands for the window's
-    first element within the image.
+    """Returns the formula that turns ``which``, the number of a tap in its window of ``rank``
+    dimensions, into the tap's index in the flattened image. A negative number stands for the
+    window's first element within the image. For each dimension it takes the index of the window's
+    first tap (``begin``), those of its first and last elements within the image (``first``,
+    ``last``), the image's ``size``, and the window's ``taps`` and ``dilation``.
     """
     names = ("begin", "first", "last", "size", "taps", "dilation")
     arguments = ("which", *(f"{n}{i}" for i in range(rank) for n in names))
@@ -394,14 +402,19 @@ _sum = _numbered("sum", _plus)
 
 
 def _sum_where(*given: Any) -> Any:
-    """Formula ``sum(dy where index == place)``, of arguments (place, dy, index, dy, index ...)."""
+    """Formula ``sum(dy where index == place)``: the gradient of max pooling by the image element
+    with flat index ``place``. Arguments: place, then dy and index, the flat index of the largest
+    element, of each window around it.
+    """
     place, *pairs = given
     pair = zip(pairs[::2], pairs[1::2], strict=True)
     return _plus(*(where(at == place, dy, 0) for dy, at in pair))
 
 
 def _add_where(*given: Any) -> Any:
-    """Formula of :func:`_sum_where`, added to a total, which is an additional first argument."""
+    """Formula ``total + sum(dy where index == place)``, of arguments (total, place, dy, index, dy,
+    index ...): continues :func:`_sum_where` in a further launch.
+    """
     total, place, *pairs = given
     pair = zip(pairs[::2], pairs[1::2], strict=True)
     return _plus(total, *(where(at == place, dy, 0) for dy, at in pair))
@@ -411,8 +424,9 @@ _first_where, _next_where = _numbered("own", _sum_where), _numbered("own_more", 
 
 
 def _total(b: Builder, taps: Sequence[Sequence[Any]], place: Any, dtype: str, wide: str) -> Any:
-    """Sums taps, ascending, and rounds once to ``dtype``. With ``place``, the elements' flat
-    indices, taps are pairs (dy, index), and dy counts where ``index == place``.
+    """Adds ``taps`` in ascending order, with running totals in dtype ``wide`` if that takes several
+    launches, and rounds once to ``dtype``. A tap is a tuple of one array; or with ``place``, the
+    flat indices of the image elements, of dy and index, where dy counts if ``index == place``.
     """
     total, piece = None, PIECE // len(taps[0])
     for start in range(0, len(taps), piece):
@@ -495,9 +509,10 @@ def _mean(
 
 # -- gradients ----------------------------------------------------------------------------------
 def _gathered(b: Builder, given: Sequence[Any], axes: Sequence[Axis]) -> list[list[Any]]:
-    """Returns, for each k, views of the arrays ``given`` (one element a window) that hold at each
-    image element the value of the k-th window around it, ascending. Each image dimension is two
-    dimensions, as :func:`_phases` splits it.
+    """Spreads the arrays ``given``, of one element a window, to the elements of the image. Returns
+    a list of views, one for each array, for each k: they hold at each image element the value of
+    the k-th window around it, ascending. Where there is no such window, that of the first array is
+    0. Each image dimension is two dimensions, as :func:`_phases` splits it.
     """
     rank = len(axes)
     lead = len(given[0].shape) - rank
@@ -531,9 +546,9 @@ def _gathered(b: Builder, given: Sequence[Any], axes: Sequence[Axis]) -> list[li
 
 
 def _phases(axes: Sequence[Axis]) -> list[tuple[int, int]]:
-    """Returns the two dimensions into which each image dimension is split, padding before it
-    included: (number of steps, elements per step), a step being the windows' stride. Uneven
-    windows: (size, 1).
+    """Returns, for each image dimension, the two dimensions into which the image and the padding
+    before it are split in a pooling gradient: (number of steps, elements per step), where a step is
+    the windows' stride. Uneven windows: (size, 1).
     """
     return [(a.rows, a.step) if a.even else (a.size, 1) for a in axes]
 
@@ -572,9 +587,10 @@ _within = Pointwise(
     ),
     "within",
 )
-"""Formula of ``dy`` if ``at + start < taps``, else 0: whether a window of ``taps`` elements that
-begins ``start`` elements before a step contains the step's element ``at``. A step is as long as the
-windows' stride.
+"""Formula of ``dy`` if ``at + start < taps``, else 0: the gradient that an image element has from
+one window. The image is split into steps as long as the windows' stride. ``at``: index of the
+element in its step; ``start``: how many elements before that step the window of ``taps`` elements
+begins.
 """
 
 

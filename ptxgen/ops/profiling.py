@@ -32,7 +32,7 @@ _LINE_INFO = "--generate-line-info"
 class Profile:
     """Counts of one call of a route, as :func:`profile` returns them.
 
-    ``m``, ``n``, ``k``, ``layout``: sizes and storage of the product
+    ``kernel``: the route's name. ``m``, ``n``, ``k``, ``layout``: sizes and storage of the product
     ``C[m, n] = A[m, k] . B[k, n]``. ``op``: the operation whose plan splits the reduction.
     ``minimum_bytes``: bytes of the operands and the result.
     """

@@ -37,7 +37,9 @@ from ptxgen.tiles import TABLES
 LAYOUT = "nk"
 """Layout of the weight of the dense product that has the same bits."""
 ALIGNMENTS = {"data": 16}
-"""Required alignment of a weight's arrays, bytes; that of others is an element's size."""
+"""Required alignment of a quantized weight's arrays, in bytes, by array name. An array that is not
+listed needs the alignment of its elements.
+"""
 Accumulate = Annotated[str, ACCUMULATE]
 Format = Annotated[str, FormatName()]
 
@@ -184,7 +186,9 @@ def quantized_linear(
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """Computes :func:`ptxgen.quantized.linear` from the weight's arrays."""
+    """Computes :func:`ptxgen.quantized.linear` of a weight that is passed as its arrays (``data``,
+    ``scales``, ``offsets``) and the name of its ``format``.
+    """
     of = {"x": x, "data": data, "scales": scales, "offsets": offsets, "bias": bias}
     how = format, out, out_dtype, accumulate, activation, kernel
     return _lowered(b, LINEAR, dense.LINEAR, of, *how)
@@ -210,7 +214,9 @@ def quantized_linear_dgrad(
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """Computes :func:`ptxgen.quantized.linear_dgrad` from the weight's arrays."""
+    """Computes :func:`ptxgen.quantized.linear_dgrad` of a weight that is passed as its arrays
+    (``data``, ``scales``, ``offsets``) and the name of its ``format``.
+    """
     of = {"dy": dy, "data": data, "scales": scales, "offsets": offsets}
     return _lowered(b, DGRAD, dense.DGRAD, of, format, out, out_dtype, accumulate, None, kernel)
 

@@ -81,8 +81,9 @@ def _launch(
     more: dict[str, Buffer | None],
     kernel: str | None,
 ) -> None:
-    """Records a launch of the route table ``part``, "selective_scan" or "selective_scan_grad".
-    ``arrays``: the call's arguments by name; ``more``: results, and what gradients read besides.
+    """Records a launch of a kernel of the route table ``part``, "selective_scan" or
+    "selective_scan_grad". ``arrays``: the call's arguments by name; ``sizes``: B, L, D and N;
+    ``more``: by name, the results and what only gradients read (dy, kept states).
     """
     x, y = arrays["x"], more.get("y")
     assert x is not None
@@ -140,8 +141,9 @@ def selective_scan_kept(
     softplus: Bool = False,
     gated: Bool = False,
 ) -> Any:
-    """Recomputes the states [B, tiles, D, N] before each tile of tokens, for the gradients; with
-    ``gated`` also returns, first, the results before the gate, float32.
+    """Recomputes a selective scan for its gradients. Returns the states [B, tiles, D, N], float32,
+    before the first token of each tile of tokens; with ``gated`` a pair: the results before the
+    gate ``silu(z)``, float32, and these states.
     """
     arrays = _named(x, delta, A, B, C, D, delta_bias, state)
     sizes, shapes = _sizes(arrays)
@@ -208,8 +210,8 @@ def _silu_slope(z: Any) -> Any:
 
 
 def _of_nothing(b: Builder, at: Backward) -> Gradients:
-    """Returns the gradients of a call without tokens: zeros, but by the first state the gradient by
-    the last state, which equals it.
+    """Returns the gradients of a call without tokens: zeros, except by the first state. The last
+    state is then the first one, so its gradient is that by the last state, if the call returned it.
     """
     found = {n: b.filled(at[n].shape, b.dtype(at[n]), 0, at.dys[0]) for n in at.needs}
     if at.options["return_state"] and "state" in at.needs:
@@ -323,7 +325,9 @@ def selective_scan(
 
 
 def _unchanged(b: ProgramBuilder, state: Buffer | None, last: Buffer | None) -> None:
-    """Records writing the last state of a call without tokens: the first state, or zeros."""
+    """Records the launch that writes ``last``, the last state of a call without tokens: it is the
+    first one, ``state``, or zeros for None.
+    """
     if last is not None and state is None:
         b.fill(last, 0, out=last)
     elif last is not None and state is not None and state.memory is not last.memory:

@@ -110,8 +110,9 @@ class RowFunction(Op):
         self.row.signature.counted(arrays, {"N": arrays["x"].shape[axis]})
 
     def _how(self, given: Mapping[str, Any], target: Buffer | None) -> dict[str, Any]:
-        """Returns the options that this operation passes on to the operation over rows: scalars,
-        kernel, and the result's dtype.
+        """Returns the options with which the operation over rows is called: scalar arguments,
+        ``kernel`` and, if callers may choose it, ``out_dtype`` (default: that of ``target``, the
+        memory passed for the result).
         """
         how = {n: given[n] for n in (*self.row.numbers, "kernel")}
         if self.row.chooses:

@@ -28,9 +28,9 @@ Mode = Annotated[str, Choice("nearest", "linear")]
 
 @dataclass(frozen=True)
 class Axis:
-    """Resize along one dimension: ``count`` outputs from ``size`` inputs. Output o reads the input
-    at coordinate ``max((o + shift) * step - shift, 0)``, by ``linear`` interpolation or rounded
-    down.
+    """Resize along one dimension: ``count`` outputs from ``size`` inputs, ``step`` inputs apart.
+    Output o reads the input at coordinate ``max((o + shift) * step - shift, 0)``, by ``linear``
+    interpolation or rounded down.
     """
 
     size: int
@@ -128,7 +128,9 @@ def _shares(nearest: bool) -> Pointwise:
 
 
 _share = {True: _shares(False), False: _shares(True)}
-"""Formulas of the weight of input i in output ``first + j``, by :attr:`Axis.linear`."""
+"""Formulas of the weight that ``resize`` gives input ``i`` in its output ``first + j``, for the
+gradient. Key: :attr:`Axis.linear`.
+"""
 _scaled = Pointwise(lambda x, w: x * w, "resize_gradient")
 _add_scaled = Pointwise(lambda total, x, w: total + x * w, "resize_gradient")
 

@@ -85,9 +85,11 @@ def asked(
     width: int,
     title: str = "",
 ) -> tuple[Callable[[], Problem], dict[str, Buffer]]:
-    """Returns a function that makes the problem of ``count`` rows of ``width`` elements, and the
-    arrays bound to its pointers. ``given``, ``targets``: arguments and results by name;
-    ``numbers``: scalars; ``title``: the problem's name (default: the operation's).
+    """Checks the arrays of a launch over ``count`` rows of ``width`` elements. Returns a function
+    that makes its problem, and the arrays by kernel parameter.
+
+    ``variant``: operation and dtypes, as text; ``given``, ``targets``: arguments and results by
+    name; ``numbers``: scalars by name; ``title``: the problem's name (default: the operation's).
     """
     scalars, vector = _scalars(row, given, count, width)
     scalars += [(name.upper(), value) for name, value in numbers.items()]
@@ -131,7 +133,10 @@ Chosen = Annotated[str | None, CHOSEN]
 def _scalars(
     row: RowOp, given: Mapping[str, Buffer], count: int, width: int
 ) -> tuple[list[tuple[str, int | float]], bool]:
-    """Returns the scalars (columns, pitches), and whether all arrays admit vector loads."""
+    """Checks the arrays ``given`` (by name) of a launch over ``count`` rows of ``width`` elements.
+    Returns its scalars, COLS (``width``) and for each matrix LD_NAME, elements from row to row; and
+    whether all arrays admit vector loads.
+    """
     scalars: list[tuple[str, int | float]] = [("COLS", width)]
     vector = width % GROUP == 0
     for name, view in given.items():

@@ -94,8 +94,9 @@ def cumsum(
 
 # -- sums of exponentials -----------------------------------------------------------------------
 def _weights(dy: Node, y: Node) -> tuple[Node, Node]:
-    """Formula of ``log(max(±dy, 0)) - y``, for both signs: logarithms of the positive and negative
-    parts of ``dy · exp(-y)``; -inf for infinite y.
+    """Formula of the logarithms of the positive and of the negative part of ``dy * exp(-y)``:
+    ``log(max(dy, 0)) - y`` and ``log(max(-dy, 0)) - y``; -inf for infinite y. The gradient of
+    ``logcumsumexp`` scans each.
     """
     found = []
     for part in (dy, -dy):
@@ -105,7 +106,10 @@ def _weights(dy: Node, y: Node) -> tuple[Node, Node]:
 
 
 def _sloped(x: Node, above: Node, below: Node) -> Node:
-    """Formula ``exp(x + above) - exp(x + below)``; a term is 0 where its sum is empty (-inf)."""
+    """Formula of the gradient of ``logcumsumexp`` by x: ``exp(x + above) - exp(x + below)``.
+    ``above`` and ``below``: logarithms of the sums of the positive and of the negative terms
+    ``dy * exp(-y)``; -inf, that of an empty sum, gives 0.
+    """
     made = [where(w == -INFINITY, 0, exp(x + w)) for w in (above, below)]
     return made[0] - made[1]
 

@@ -33,9 +33,9 @@ ARRAYS_MAX = 4
 class Product:
     """A product (GEMM), and the elementwise steps that were moved into its epilogue.
 
-    ``plain``: the step of the product alone; ``own``: its result [M, N]; ``reads``: the array of
-    each input node except the product's, viewed as [M, N]; ``results``: formula nodes, each with
-    the buffer that it is written to; ``names``: names of the elementwise steps.
+    ``plain``: the step of the product alone; ``own``: the product's result [M, N]; ``reads``: the
+    array of each input node except the product's, viewed as [M, N]; ``results``: formula nodes,
+    each with the buffer that it is written to; ``names``: names of the elementwise steps.
     """
 
     plain: Step
@@ -181,15 +181,17 @@ def joined(first: Product, to: Region, needed: set[Memory]) -> Product | None:
 
 
 def in_epilogues(program: Program) -> Iterator[Step]:
-    """Yields the steps of a program, with elementwise steps fused into the epilogues of products
-    (GEMMs) where that is possible and not predicted to be slower. Two elementwise steps are fused
-    first if one of them reads a product's result.
+    """Yields the steps of a program, with elementwise steps fused into the epilogues of the
+    products (GEMMs) whose results they read, where that is possible and not predicted to be slower.
+    Two elementwise steps, one of which reads the other's result, are fused first if either reads a
+    product's result, and no other step reads the result between them.
 
     An elementwise step is left to a later pass in two cases. First, another elementwise step or a
-    row reduction reads its result, and either this has more bytes than the product's (such as the
-    squares of a norm), or the product's result is stored anyway. Second, it also reads an array
-    that only elementwise steps write and read and that needs steps on which the product does not
-    depend: fused elsewhere, that array need not be stored.
+    row reduction reads its results, and either these have more bytes than the product's result
+    (such as the squares of a norm), or the product's result is stored anyway, for other readers.
+    Second, the step also reads an array that elementwise steps alone write and read, and that waits
+    for steps on which the product does not depend. Fused with the writer of that array instead, the
+    step saves storing it.
     """
     made: set[Memory] = set()
     elementwise = [region(step, at) for at, step in enumerate(program.steps)]

@@ -184,8 +184,9 @@ def _strided_axes(x: Buffer) -> list[tuple[int, int, int]] | None:
 
 
 def _index_at(distance: int, places: list[tuple[int, int, int]], count: int) -> list[int] | None:
-    """Converts an element offset to an index in ``count`` dimensions; None if no element is there.
-    ``places``: the result of :func:`_strided_axes`.
+    """Converts ``distance``, an offset from an array's first element in elements, to an index of
+    ``count`` dimensions; None if no element is there. ``places``: the array's dimensions, from
+    :func:`_strided_axes`.
     """
     found = [0] * count
     for step, size, k in places:
@@ -218,9 +219,9 @@ def index_of(of: Buffer, view: Buffer) -> Index | None:
 
 
 def axis_splits(view: Buffer, of: Buffer) -> Iterator[tuple[int, int]]:
-    """Yields the splits (axis, inner size), to be applied in order, after which each dimension of
-    ``view`` stays within one dimension of ``of``, an array in the same memory. A flattened view,
-    for example, is split into the dimensions that were flattened.
+    """Yields pairs (axis, inner size): dimensions of ``view`` to be split, one after the other, so
+    that each then stays within one dimension of ``of``, an array in the same memory. A flattened
+    view, for example, is split into the dimensions that were flattened.
     """
     places = {s: n for s, n, _ in _strided_axes(of) or ()}
     axis = 0
@@ -235,8 +236,9 @@ def axis_splits(view: Buffer, of: Buffer) -> Iterator[tuple[int, int]]:
 
 
 def _refined(to: Region, of: Buffer, node: Node) -> Region:
-    """Splits the dimensions of region ``to`` along which its input ``node`` crosses the end of a
-    dimension of ``of``, the array that this input is a view of (:func:`axis_splits`).
+    """Returns region ``to`` with dimensions split so that each dimension of its input ``node``
+    stays within one dimension of ``of``, the array that this input is a view of
+    (:func:`axis_splits`).
     """
     view = to.reads[node]
     assert isinstance(view, Buffer), "an array"
@@ -247,8 +249,8 @@ def _refined(to: Region, of: Buffer, node: Node) -> Region:
 
 # -- joining ----------------------------------------------------------------------------------
 def _result_index(first: Region, view: Buffer) -> int | None:
-    """Returns the index of the result of ``first`` that ``view`` reads: the one in its memory; if
-    there are several, the one that contains its first element. None if there is none.
+    """Returns the index in ``first.results`` of the result that ``view`` reads: the one in its
+    memory; if there are several, the one that contains its first element. None if there is none.
     """
     own = [i for i, (_, b) in enumerate(first.results) if b.memory is view.memory]
     if len(own) < 2:
@@ -346,8 +348,9 @@ def _siblings(first: Region, second: Region, needed: set[Memory], repeat: bool) 
 
 
 def _in_place(reads: dict[Node, Operand], targets: list[Buffer]) -> bool:
-    """Whether elements of written memory are read only where they are written: an array of
-    ``reads`` in the memory of one of ``targets`` has the layout of that target.
+    """Whether each element of written memory is read only where it is written: every array of
+    ``reads`` in the memory of one of ``targets`` has that target's layout. False if two targets
+    share memory.
     """
     places = {b.memory: (b.offset, b.shape, b.strides, b.dtype) for b in targets}
     return len(places) == len(targets) and all(
@@ -373,7 +376,9 @@ def as_stored(node: Node, dtype: str) -> Node:
 
 @dataclass(eq=False)
 class _Item:
-    """A step, the indices of the original steps in it, and its region (None if not fusible)."""
+    """A step while steps are fused: ``of`` has the indices of the original steps in it, ``region``
+    its description (None if it cannot be fused).
+    """
 
     step: Step
     of: set[int]

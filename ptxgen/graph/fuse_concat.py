@@ -98,9 +98,9 @@ def _evenly_spaced(written: Sequence[Buffer]) -> bool:
 
 
 def _cut(of: Region, axis: int, firsts: Sequence[Region]) -> list[Region] | None:
-    """Cuts a region into equal parts along an axis, one for each of ``firsts``, the regions that
-    write the concatenation that it reads. Fuses each part with its region; None if one cannot be
-    fused.
+    """Cuts region ``of``, which reads a concatenation, into equal parts along ``axis``, and fuses
+    each part with the region that writes its operand. ``firsts``: these regions, in order. Returns
+    the fused regions; None if one cannot be fused, or if their shapes differ.
     """
     inner, rest = divmod(of.shape[axis], len(firsts))
     if rest or not inner:

@@ -32,8 +32,8 @@ rows again for each reduction."""
 ARRAYS_MAX = 8
 """Most arrays [count, width] that a fused row reduction reads and writes."""
 HELD_MAX, SHORT_ROWS = 8, (LEAF, 16)
-"""Limits of the bytes that a fused kernel holds in registers for each element of a row:
-``HELD_MAX``; for rows of up to ``SHORT_ROWS[0]`` elements ``SHORT_ROWS[1]``."""
+"""Limits of the bytes of registers that a fused kernel uses for each element of a row:
+``HELD_MAX``, or ``SHORT_ROWS[1]`` for rows of up to ``SHORT_ROWS[0]`` elements."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,9 @@ class Rows:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of values by level: "element" count * width, "row" count, "column" width."""
+        """Number of values that a result has at each level: "element" count * width, "row" count,
+        "column" width.
+        """
         return {
             "element": self.count * self.width,
             "row": self.count,
@@ -191,11 +193,11 @@ def joined(
 
 
 def _levels(x: Region, of: Rows, needed: set[Memory], repeat: bool) -> Iterator[str]:
-    """Yields the levels of ``of`` ("element", "row", "column") that have as many values as the
-    results of the elementwise step ``x``.
+    """Yields the levels of row reduction ``of`` ("element", "row", "column") at which elementwise
+    step ``x`` can join it: those with as many values as the results of ``x``.
 
-    Each row would compute the values for columns anew. So "column" is yielded only if ``repeat``
-    allows that, and no other step reads the results (``needed``).
+    At level "column" each row computes all values anew. So that is yielded only if ``repeat``
+    allows it, and ``needed``, the results that other steps read, has none of ``x``.
     """
     size = prod(x.shape)
     for level, count in of.sizes.items():
@@ -235,9 +237,11 @@ def _joined(
 
 
 def _as_rows(x: Region, rows: Rows, level: str) -> Rows | None:
-    """Returns an elementwise step as :class:`Rows` over the rows of ``rows``. Its results have one
-    value for each ``level`` ("element", "row" or "column"), which becomes its ``over``. None if row
+    """Returns elementwise step ``x`` as :class:`Rows` over the rows of ``rows``; None if row
     kernels cannot read one of its inputs.
+
+    ``level``: "element", "row" or "column", for each of which the step's results have one value; it
+    becomes ``over`` of what is returned.
     """
     places: dict[Node, Node] = {}
     reads: dict[Node, Buffer] = {}
@@ -259,8 +263,8 @@ def _as_rows(x: Region, rows: Rows, level: str) -> Rows | None:
 
 
 def constant(node: Node, operand: Operand) -> Node | None:
-    """Returns an operand that is a constant, the 8 bytes of a scalar, as a constant node with the
-    type of ``node``; None for other operands.
+    """Returns a constant node with the value of ``operand``, an integer whose 8 bytes are a scalar
+    of the type of ``node``; None for other operands.
     """
     if not isinstance(operand, int):
         return None
@@ -268,9 +272,10 @@ def constant(node: Node, operand: Operand) -> Node | None:
 
 
 def _kind(x: Buffer, rows: Rows, level: str) -> tuple[str, Buffer | None]:
-    """Returns the kind of array ``x``, which an elementwise step with results of ``level`` reads
-    ("element", "row" or "column"), and the view of it that row kernels read; None for the view if
-    they cannot read it.
+    """Returns the kind of array ``x``, an input of an elementwise step: "element", "row" or
+    "column", for each of which it has one value; and the view of it that row kernels read, None if
+    they cannot read it. ``rows``: the reduction that the step is to join; ``level``: the kind of
+    the step's results.
     """
     if level != "element":
         seen = x.reshaped((rows.sizes[level],))

@@ -59,8 +59,11 @@ def _attention(step: Step, copies: Copies) -> Step | None:
 
 
 def _one_per_group(x: Buffer, by: int, source: Buffer, target: Buffer) -> Buffer | None:
-    """Returns the view of ``source`` with one head for each ``by`` adjacent heads of ``x`` [batch,
-    tokens, heads, ...], a view of its copy ``target``; None if these are not copies of one head.
+    """Returns the original heads of repeated keys or values: a view of ``source`` with one head for
+    each ``by`` adjacent heads of ``x``.
+
+    ``x`` [batch, tokens, heads, ...] is a view of ``target``, which is a copy of ``source``.
+    Returns None unless each ``by`` adjacent heads repeat one head of ``source``.
     """
     if x.ndim != 4 or x.shape[2] % by:
         return None

@@ -26,8 +26,8 @@ def copied(step: Step) -> tuple[Buffer, Buffer] | None:
 
 
 def _ordered(step: Step) -> tuple[Buffer, Buffer] | None:
-    """Returns (source, target) as :func:`copied`, without dimensions of size 1, the others sorted
-    by decreasing stride of the target.
+    """Returns source and target of a step that only copies, in a common order of dimensions:
+    without those of size 1, by decreasing stride of the target. None for any other step.
     """
     pair = copied(step)
     if pair is None:
@@ -95,8 +95,8 @@ def written_in_place(program: Program) -> Iterator[Step]:
 def _without_copy(
     steps: Sequence[Step], at: int, source: Buffer, target: Buffer, outputs: set[Memory]
 ) -> list[Step] | None:
-    """Returns the steps without the copy from ``source`` to ``target`` at index ``at``; the other
-    steps then use one memory instead of two. None if that would change a result.
+    """Returns the steps without the copy from ``source`` to ``target`` at index ``at``; steps then
+    use one memory for both arrays. None if that would change a result.
 
     ``outputs``: memories that the program returns.
     """
@@ -126,9 +126,9 @@ def _without_copy(
 
 
 def _in_order(step: Step, memory: Memory, target: Buffer, shift: int) -> bool:
-    """Whether a step could write ``target`` in place of its result in ``memory``: it would read
-    each element of ``target`` only where it then writes that element. ``shift``: bytes to add to
-    offsets in ``memory``.
+    """Whether a step could write to ``target``, which it may also read, in place of its result in
+    ``memory``: it would read each element of ``target`` only where it then writes that element.
+    ``shift``: offset in the memory of ``target`` minus that in ``memory``, bytes.
     """
     of = region(step, 0)
     made = [b for _, b in of.results if b.memory is memory] if of else []
@@ -140,8 +140,8 @@ def _in_order(step: Step, memory: Memory, target: Buffer, shift: int) -> bool:
 
 
 def reused(program: Program) -> Iterator[Step]:
-    """Yields the steps of a program, with each elementwise step writing its result over a temporary
-    that no later step reads, if it reads one of the result's size and layout.
+    """Yields the steps of a program. An elementwise step writes its result over a temporary of the
+    same size and layout that it is the last step to read, if there is one.
     """
     outputs = {b.memory for b in program.outputs if b is not None}
     last = {b.memory: i for i, s in enumerate(program.steps) for b in s.buffers()}
@@ -167,10 +167,11 @@ def reused(program: Program) -> Iterator[Step]:
 def _last_reads(
     of: Region | None, made: Buffer, last: Mapping[Memory, int], number: int
 ) -> Iterator[Memory]:
-    """Yields the memories that can be overwritten with ``made``, a result of the elementwise step
-    ``of`` at index ``number``: those that it is the last step to read, of the same size and layout.
+    """Yields the memories that elementwise step ``of`` can overwrite with its result ``made``:
+    those of the same size and layout that it is the last step to read.
 
-    ``last``: index of the last step that uses each memory. Yields nothing if ``of`` is None.
+    ``number``: the step's index; ``last``: index of the last step that uses each memory. Yields
+    nothing if ``of`` is None.
     """
     reads = [b for b in of.reads.values() if isinstance(b, Buffer)] if of else []
     for memory in dict.fromkeys(b.memory for b in reads):

@@ -37,7 +37,9 @@ def _writers(program: Program) -> Counter[Memory]:
 
 
 def dead(program: Program) -> Program:
-    """Removes steps whose results are never read (dead code elimination)."""
+    """Removes steps that write nothing but temporaries which no remaining step reads (dead code
+    elimination).
+    """
     needed = {b.memory for b in program.outputs if b is not None}
     kept: list[Step] = []
     for step in reversed(program.steps):
@@ -98,7 +100,7 @@ def _plain_copy(step: Step) -> tuple[Buffer, Buffer] | None:
 
 
 def _interchangeable(source: Memory, target: Memory) -> bool:
-    """Whether steps can use one memory in place of the other: both have the same bytes and the same
+    """Whether steps can use one memory in place of the other: both have the same size and the same
     layout, and ``source`` is aligned to 16 bytes.
     """
     a, b = source.natural, target.natural
@@ -148,8 +150,9 @@ def _value_key(step: Step, version: Mapping[Memory, int]) -> Any:
 
 
 def grouped_queries(program: Program) -> Program:
-    """Folds ``repeat_kv`` into grouped-query attention, also where attention is written as batched
-    products; ``dead`` then removes the copies.
+    """Makes attention read the original keys and values instead of copies that repeat them for each
+    query head (``repeat_kv``), also where it is written as batched products. Afterwards
+    :func:`dead` removes the copies.
     """
     return _with_steps(program, shared(program))
 

@@ -21,7 +21,8 @@ from ptxgen.errors import SpecError
 UNIT = 256
 """Alignment of the arena's pieces, bytes; that of CUDA's allocations."""
 SLACK_MAX = 1.05
-"""Largest accepted ratio of an arena's bytes to the peak of live bytes (:func:`least`)."""
+"""Ratio of an arena's bytes to the peak of live bytes (:func:`least`) that is good enough: the
+local search ends at it, and pieces are moved to separate bytes up to it."""
 TRIES, WORK = 60, 2_000_000
 """Limits of the local search: swaps tried for each order, and pairs of pieces visited in all.
 
@@ -102,10 +103,11 @@ class _Order:
         return found, _end(units, found)
 
     def improve(self, rng: Random) -> None:
-        """Swaps two pieces in the placement order; keeps the swap unless the arena grows.
+        """Swaps two pieces in the placement order, chosen at random; keeps the swap unless the
+        arena grows.
 
-        The first is at the top of the arena, or directly below such a piece; the second was placed
-        before it and is live at the same time.
+        The first piece belongs to a stack of adjacent pieces that reaches the top of the arena. The
+        second was placed before it and is live at the same time.
         """
         ends = [a + n for a, n in zip(self.offsets, self._units, strict=True)]
         stack = [i for i, end in enumerate(ends) if end == self.nbytes]

@@ -158,7 +158,9 @@ def _timed(
     sizes: Mapping[str, int],
     best: Sequence[Candidate],
 ) -> list[float]:
-    """Times each candidate with a cold L2, writing to scratch memory; returns the medians, µs."""
+    """Times each of the candidates ``best`` with a cold L2, writing to scratch memory; returns the
+    medians, µs. ``names``, ``pointers``, ``sizes``: as in :func:`tuned`.
+    """
     launches = [ready(problem, names, device, candidate.choice) for candidate in best]
     scratch = {name: device.alloc(size) for name, size in sizes.items()}
     try:

@@ -75,7 +75,9 @@ class Buffer(Strided):
 
     @property
     def whole(self) -> bool:
-        """Whether this buffer is its memory's ``natural`` one: all of the array, no other view."""
+        """Whether this buffer is the whole array of its memory (:attr:`Memory.natural`), no other
+        view.
+        """
         return self.memory.natural is not None and self.same(self.memory.natural)
 
     def same(self, other: Buffer) -> bool:

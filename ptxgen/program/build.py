@@ -137,7 +137,8 @@ class Builder(ABC):
 
 
 class ProgramBuilder(Builder):
-    """Records the steps of a program.
+    """Records the ``steps`` of a program, its ``inputs``, and the ``algorithms`` that compute its
+    results.
 
     ``contiguous_results``: whether results must be contiguous, since the caller's framework has no
     strides. ``aliases``: whether results may be views of arguments. ``covered``: a function that
@@ -196,9 +197,9 @@ class ProgramBuilder(Builder):
         return out
 
     def given(self, out: Buffer | None, shape: Ints, rows: Ints) -> Buffer | None:
-        """Returns ``out``, the caller's array for a result, viewed in shape ``rows`` for kernels to
-        write to; None if it is None or not contiguous. Raises ShapeError unless its shape is
-        ``shape``.
+        """Returns ``out``, the caller's array for a result, viewed in shape ``rows``, in which
+        kernels write it; None if it is None or not contiguous. Raises ShapeError unless its shape
+        is ``shape``.
         """
         if out is None:
             return None
@@ -207,9 +208,9 @@ class ProgramBuilder(Builder):
         return out.reshaped(rows) if out.contiguous else None
 
     def delivered(self, found: Buffer, out: Buffer | None) -> Buffer:
-        """Returns the buffer that has the result which steps computed in ``found``. If ``out`` is
-        None, this is ``found``. Else it is ``out``, to which a copy is recorded unless both are in
-        one memory.
+        """Returns the buffer in which a result is returned, after steps have computed it in
+        ``found``. If ``out`` is None, this is ``found``. Else it is ``out``, the caller's array, to
+        which a copy is recorded unless both are in one memory.
         """
         if out is None:
             return found
@@ -227,8 +228,10 @@ class ProgramBuilder(Builder):
     ) -> None:
         """Records a step that launches the kernels of a problem.
 
+        ``problem``: a function that returns it, not called if the builder infers shapes alone.
         ``bind``: the operand of each pointer parameter of the kernels, in launch order. ``kernel``:
-        a route forced by its name. ``also_read``: written operands that the kernels read first.
+        name of a forced route. ``also_read``: names of written parameters whose old content the
+        kernels read first, such as to accumulate.
         """
         if not self.abstract:
             self.steps.append(Step(problem(), bind, kernel, frozenset(also_read)))

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 
 class Touch(NamedTuple):
-    """A byte range [low, high) that a step reads or writes, relative to the address of a slot: an
-    input, a result or the arena.
+    """A byte range [low, high) that a step reads or writes (``written``), relative to the address
+    of a slot: an input, a result or the arena.
     """
 
     slot: int
@@ -25,8 +25,10 @@ class Touch(NamedTuple):
 
 
 def before(steps: Sequence[Sequence[Touch]], addresses: Sequence[int]) -> list[set[int]]:
-    """Returns the earlier steps that each step waits for directly: those that last wrote its bytes,
-    or have read them since. ``addresses``: those of all slots.
+    """Returns for each step the earlier steps that it waits for directly: the last writers of the
+    bytes that it touches, and the steps that have since read bytes that it writes.
+
+    ``steps``: the byte ranges of each step; ``addresses``: the address of each slot.
     """
     ranges = [
         [(addresses[t.slot] + t.low, addresses[t.slot] + t.high, t.written) for t in touches]

@@ -35,7 +35,8 @@ Gradients = dict[str, Any]
 @dataclass(frozen=True)
 class Backward:
     """The inputs of a backward pass: the ``arguments``, ``options`` and ``results`` of the forward
-    call, the gradients ``dys`` of the results, and the arguments that need gradients (``needs``).
+    call, the gradients ``dys`` of the results, and the names of the arguments that need gradients
+    (``needs``).
     """
 
     arguments: Mapping[str, Any]
@@ -55,23 +56,25 @@ class Backward:
 class Description:
     """One operation: how it is lowered, its arguments, shapes, oracle and gradient.
 
-    ``lower``: a function of a builder, arrays and options that returns the results. ``forms``: the
-    shapes of arguments and results, which calls must fit unless ``any_rank``. ``oracle``: a
-    function of NumPy arrays with the same bits; by default the function of this name in
-    :mod:`ptxgen.oracle`, if there is one. ``vjp``: a function of a builder and a :class:`Backward`
-    that returns the gradients of arguments, and calls operations alone. ``backwards``: whether
-    arrays may have negative strides. ``autograd``: the function that is called for tensors that
-    autograd or a compiler traces; without it such tensors are refused. ``checks``: a function of
-    the arrays and the options that raises for invalid values. It is called for arrays in host
-    memory and with the option ``check``; by default it checks lengths (:attr:`Signature.lengths`).
-    ``public``: whether the package exports the operation; ``of_tensors``: whether
-    :mod:`ptxgen.torch` exports it although the package does not. ``dtypes``: the dtype of each
-    argument that differs from the first array's: a name, or "wide" for the dtype of the arithmetic.
-    ``sizes``: options that are sizes in ``forms``, each with that size's name. ``keeping``: an
-    operation that replaces this one if gradients are needed; it also returns the values that they
-    are computed from. ``updates``: arguments that accumulate gradients of other arguments.
-    ``passes``: a transformation of the lowered program. ``layouts``: for each layout of ``forms``
-    the options that select it, unless there is an option ``layout``.
+    ``lower``: a function of a builder, arrays and options that returns the results. ``name``: by
+    default that of ``lower``; ``takes``: the parameters, by default those of ``lower``;
+    ``results``: names of the results, by default those in ``forms``. ``forms``: the shapes of
+    arguments and results, which calls must fit unless ``any_rank``. ``oracle``: a function of NumPy
+    arrays with the same bits; by default the function of this name in :mod:`ptxgen.oracle`, if
+    there is one. ``vjp``: a function of a builder and a :class:`Backward` that returns the
+    gradients of arguments, and calls operations alone. ``backwards``: whether arrays may have
+    negative strides. ``autograd``: the function that is called for tensors that autograd or a
+    compiler traces; without it such tensors are refused. ``checks``: a function of the arrays and
+    the options that raises for invalid values. It is called for arrays in host memory and with the
+    option ``check``; by default it checks lengths (:attr:`Signature.lengths`). ``public``: whether
+    the package exports the operation; ``of_tensors``: whether :mod:`ptxgen.torch` exports it
+    although the package does not. ``dtypes``: the dtype of each argument that differs from the
+    first array's: a name, or "wide" for the dtype of the arithmetic. ``sizes``: options that are
+    sizes in ``forms``, each with that size's name. ``keeping``: an operation that replaces this one
+    if gradients are needed; it also returns the values that they are computed from. ``updates``:
+    arguments that accumulate gradients of other arguments. ``passes``: a transformation of the
+    lowered program. ``layouts``: for each layout of ``forms`` the options that select it, unless
+    there is an option ``layout``.
     """
 
     autograd: Callable[..., Any] | None
@@ -217,8 +220,9 @@ class Description:
             self.forms.sizes_of(own, self.layout_of(options))
 
     def of_values(self, given: Mapping[str, Any]) -> Any:
-        """Returns the result of a call with nodes of a formula, also a node; NotImplemented for a
-        call with arrays. Only pointwise functions take nodes.
+        """Returns the result of a call with nodes of a formula instead of arrays, also a node. Only
+        pointwise functions take nodes; others return NotImplemented, as for a call with arrays.
+        ``given``: arguments by name.
         """
         return NotImplemented
 

@@ -20,18 +20,18 @@ ROW, BOX, LANE, MARGIN = 52, 38, 12, 16
 CHARACTER, SMALL = 7.3, 6.1
 """Estimated width of a character in the large and small font, pixels."""
 NAMED_MAX = 3
-"""Most arrays that one line of text next to a box names."""
+"""Most arrays that one line of text next to a step's box names; the rest are counted."""
 COLORS = "#1f6fb4", "#c2571a", "#2c8a4b", "#b0307d", "#6a4bb5", "#1a8a8a", "#8a7a14", "#b3343a"
-"""Colors of lanes, used cyclically. Every SVG element has its style as attributes, since some
-viewers ignore style sheets."""
+"""Colors of the edges, by lane, used cyclically. Every SVG element has its style as attributes,
+since some viewers ignore style sheets."""
 LARGE, SMALLER = 'font-size="12" fill="#1c2733"', 'font-size="10" fill="#5a6b7b"'
 
 
 @dataclass
 class _Edge:
     """An array that step ``first`` writes and later steps, up to ``last``, read. ``begin``,
-    ``ends``: y of the writer's dot and of each reader's arrow, pixels; ``lane``: index of the lane,
-    from the boxes outwards.
+    ``ends``: y of the writer's dot and of each reader's arrow, pixels; ``lane``: index of the
+    vertical line that connects them, counted from the boxes outwards.
     """
 
     array: Shown

@@ -29,7 +29,9 @@ Enqueue = Callable[[int, Sequence[int]], None]
 
 
 class Place(NamedTuple):
-    """An address: ``offset`` bytes after that of ``slot``: an input, a result or the arena."""
+    """An address: ``offset`` bytes after the beginning of slot ``slot``, which is an input, a
+    result or the arena.
+    """
 
     slot: int
     offset: int
@@ -51,10 +53,12 @@ class Fired(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A program planned for a device: the launches of each step, and the sources of their pointers.
+    """A program planned for a device.
 
-    Slots are the inputs, then the results, then the arena, which holds temporaries and scratch
-    memory. ``nbytes``: bytes of the arena; ``pieces``: its pieces with their live ranges.
+    ``steps``: for each step the launches, the sources of their pointers, and the byte ranges that
+    they touch; a source refers to a slot: the inputs, then the results, then the arena. ``nbytes``:
+    bytes of the arena, which holds temporaries and scratch memory; ``pieces``: its pieces with
+    their live ranges.
     """
 
     program: Program
@@ -64,7 +68,9 @@ class Plan:
 
     @cached_property
     def launches(self) -> tuple[tuple[Launched, tuple[Source, ...]], ...]:
-        """Pairs, in order: a function that enqueues a launch, and the sources of its pointers."""
+        """Kernel launches in order, as pairs: the function that enqueues one, and the sources of
+        its pointers.
+        """
         return tuple((one.fire, of.sources) for of in self.steps for one in of.launches)
 
     @property
@@ -144,7 +150,9 @@ def _touch(buffer: Buffer, slots: Mapping[Memory, Place], *, written: bool) -> T
 
 
 class Given(NamedTuple):
-    """The arguments of a call: device addresses of the program's inputs, and the Python scalars."""
+    """The arguments of a call: its arrays and stream (``call``), device addresses of the program's
+    inputs (``pointers``), and the Python scalars (``numbers``).
+    """
 
     call: Call
     pointers: list[int]

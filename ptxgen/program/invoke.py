@@ -43,7 +43,7 @@ class Arguments:
     """The arguments of a call, sorted by kind.
 
     ``values``: options in canonical form, and values passed in place of arrays: None, a bool for a
-    result's memory, an option for an array.
+    result's memory, an option for an array. ``stream``: the stream that was passed, or None.
     """
 
     arrays: dict[str, Any] = field(default_factory=dict)
@@ -262,16 +262,17 @@ def _lowered(frame: Frame, arguments: Arguments, call: Call, *, copies: bool) ->
 
 # -- the frame ------------------------------------------------------------------------------------
 class Frame:
-    """The call path of one operation; :attr:`function` is what callers call.
+    """The call path of operation ``op``, from arguments to results; :attr:`function` is what
+    callers call.
 
     ``copies``: whether arguments whose strides no kernel takes are copied first. ``placed``:
-    whether all arguments are positional. ``given``: the parameters that callers pass, if not all.
-    ``memo``: the cache of prepared calls. ``aliases``: whether results may be views of arguments.
-    ``autograd``: the function for tensors that autograd records, instead of the operation's.
-    ``hooks``: additions to the fast path. ``slow_path``: the function for calls that are not in the
-    cache; it takes this frame, the memo, the call's key and all arguments. ``planned``: a callback
-    that receives each new plan. ``streams``: enqueues the plans, on several streams inside
-    :meth:`Streams.open`.
+    whether :attr:`function` takes all arguments by position, each None if omitted. ``given``: the
+    parameters of :attr:`function`, if not those of ``op``. ``memo``: the cache of prepared calls.
+    ``aliases``: whether results may be views of arguments. ``autograd``: the function for tensors
+    that autograd records, instead of the operation's. ``hooks``: additions to the source of the
+    fast path. ``slow_path``: the function for calls that are not in the cache; it takes this frame,
+    the memo, the call's key and all arguments. ``planned``: a callback that receives each new plan.
+    ``streams``: enqueues the plans, on several streams inside :meth:`Streams.open`.
     """
 
     def __init__(
@@ -341,7 +342,10 @@ class Frame:
         return self.autograd(self.op, dict(zip(self.names, args, strict=True)))
 
     def slow_path(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
-        """Runs a call that is not in the cache: on CuPy's or NumPy's fast path, or in full."""
+        """Runs a call that is not in the cache ``memo``. Arrays of CuPy or NumPy take the fast path
+        of their framework, all others are lowered and launched (:meth:`follow`). ``key``: the
+        call's key, None if it has none; ``args``: all arguments, in order.
+        """
         framework = _framework(args)
         if framework in ("cupy", "numpy"):
             found = self.others.get(framework) or self._framework_path(framework)
@@ -349,7 +353,9 @@ class Frame:
         return self.follow(memo, key, *args)
 
     def _framework_path(self, framework: str) -> Callable[..., Any]:
-        """Builds the fast path for arrays of CuPy or NumPy, and keeps it in ``others``."""
+        """Generates the fast path for arrays of ``framework``, "cupy" or "numpy", and keeps it in
+        ``others`` for later calls.
+        """
         memo: prepared.Memo = {}
         placed = [replace(p, default=None, keyword=False) for p in self.op.parameters]
         dialect = prepared.DIALECTS[framework]
@@ -372,7 +378,7 @@ class Frame:
 
     def follow(self, memo: prepared.Memo | None, key: Any, *args: Any) -> Any:
         """Runs a call without prepared code: reads, lowers, plans and launches it (:func:`invoke`).
-        ``args``: all arguments, in order.
+        ``args``: all arguments, in order; ``memo``, ``key``: where its prepared code is cached.
         """
         return invoke(self, dict(zip(self.names, args, strict=True)), memo, key)
 
@@ -443,7 +449,9 @@ def called(arguments: Arguments) -> Call:
 
 
 def _staged(call: Call, program: Program) -> dict[str, ArrayView]:
-    """Returns device copies of arrays in host memory, by name; uninitialised if only written."""
+    """Uploads the arrays of a call that are in host memory. Returns the device copies by name,
+    those that are only written uninitialised; nothing for arrays on a device.
+    """
     if not call.host:
         return {}
     read = {b.memory for step in program.steps for b in step.reads()}
@@ -460,8 +468,8 @@ def _staged(call: Call, program: Program) -> dict[str, ArrayView]:
 
 
 def _owners(arguments: Arguments, lowered: Lowered) -> dict[str, Any]:
-    """Returns the caller's arrays by memory name. If an input and an output are the same memory,
-    this is the array that was passed for the output.
+    """Returns the caller's arrays by memory name. Of an argument that is also passed for a result,
+    this is the array that was passed for the result.
     """
     found = {**arguments.arrays, **arguments.written}
     written = iter(arguments.written.values())
@@ -495,8 +503,9 @@ def _outputs(
 
 
 def _caller_view(own: Mapping[str, Any], result: Buffer, host: bool) -> Any:
-    """Returns the caller's array that ``result`` is in, or a view of it with the layout of
-    ``result``. ``own``: the caller's arrays by name; ``host``: whether they are in host memory.
+    """Returns an output in the caller's own memory: the array that the caller passed, or a view of
+    it with the layout of ``result``. ``own``: the caller's arrays by memory name; ``host``: whether
+    they are in host memory.
     """
     base = own[result.memory.name]
     if result.whole:
@@ -540,7 +549,9 @@ def _cache_call(
     arguments: Arguments,
     enqueue: Enqueue | None,
 ) -> None:
-    """Caches prepared code for calls like this one, if its arrays are of plain types.
+    """Adds prepared code of plan ``made`` to the cache ``memo`` under ``key``, for calls like this
+    one, if all arrays are of plain types (no subclasses). Code for host arrays enters the device's
+    cache instead. ``enqueue``: as in :func:`ptxgen.program.prepared.code`.
 
     The first call with arrays of a type has no key. It registers the type, so that later calls do.
     """

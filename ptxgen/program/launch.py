@@ -114,8 +114,9 @@ def chosen(
 
 
 def question(problem: Problem, device: Device) -> dict[str, Any]:
-    """Returns the keyword arguments with which :mod:`ptxgen.dispatch` is asked for the kernels of a
-    problem on a device.
+    """Describes a problem and a device as keyword arguments of the functions of
+    :mod:`ptxgen.dispatch` that choose kernels: variables, architecture, SMs, dtype, GPU, rates,
+    batch size.
     """
     return {
         "values": dict(problem.values),
@@ -189,8 +190,10 @@ def architecture(device: Device) -> str:
 
 
 def parameters(step: Step, names: tuple[str, ...], values: Mapping[str, int | float]) -> Parameters:
-    """Returns a kernel's parameter list; ``names``: its launch's pointer arguments, in order;
-    ``values``: scalars by name.
+    """Returns a kernel's parameter list. ``step``: the kernel in its route; ``names``: names of the
+    pointers with which the launch is fired, in order; ``values``: scalars by name.
+
+    Raises OptionError for a required pointer that ``names`` lacks.
     """
     abi = step.kernel.abi
     values = step.parameters(values)
@@ -355,7 +358,9 @@ def _cubin(spec: KernelSpec, arch: str) -> bytes:
 
 
 def _ptx(spec: KernelSpec, arch: str) -> bytes:
-    """Compiles to portable PTX, as in the goldens: one text for every device that loads PTX."""
+    """Compiles a kernel to portable PTX, as in the goldens: one text for every device that loads
+    PTX, whatever its ``arch``.
+    """
     from ptxgen.build.compile import compile_ptx
     from ptxgen.build.render import source
     from ptxgen.build.targets import portable_target

@@ -26,8 +26,9 @@ class Shown(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A step in a listing. ``what``: its operation; ``nbytes``: bytes that it reads and writes;
-    ``us``: its predicted time, µs.
+    """A step in a listing. ``what``: its operation; ``kernels``: names of its kernels; ``reads``,
+    ``writes``: its arrays; ``nbytes``: bytes that it reads and writes; ``us``: its predicted time,
+    µs.
     """
 
     what: str

@@ -54,10 +54,10 @@ OverX = Annotated[Any, Written(over=("x",))]
 class Parameter:
     """One parameter of an operation.
 
-    ``kind``: ARRAY, OPTION or another constant of this module; ``option``: the option's type, for
-    OPTION and EITHER; ``keyword``: whether it is keyword-only; ``over``, ``flag``: see
-    :class:`Written`; ``stated``: whether public calls that omit it warn; internal ones take
-    ``default``.
+    ``kind``: ARRAY, OPTION or another constant of this module; ``default``: NEEDED if it is
+    required; ``option``: the option's type, for OPTION and EITHER; ``keyword``: whether it is
+    keyword-only; ``over``, ``flag``: see :class:`Written`; ``stated``: whether callers should pass
+    it in spite of its default: public calls that omit it warn.
     """
 
     name: str
@@ -90,7 +90,9 @@ class Parameter:
             ) from error
 
     def items(self, value: Any) -> dict[str, Any]:
-        """Returns the arrays of a sequence, named ``name[i]``. Raises for any other value."""
+        """Returns the arrays of a sequence, named ``name[i]``. Raises OptionError for an empty
+        sequence and for any other value, DtypeError for None in it.
+        """
         if not isinstance(value, tuple | list) or not len(value):
             got = "none" if isinstance(value, tuple | list) else f"a {type(value).__qualname__}"
             raise OptionError(f"{self.name}: takes a sequence of at least one array; got {got}")
@@ -101,7 +103,9 @@ class Parameter:
         return found
 
     def absent(self, operation: str) -> Any:
-        """Returns the parameter's value in a call that omits it; NEEDED if it is required."""
+        """Returns the parameter's value in a call that omits it; NEEDED if it is required. Warns if
+        callers should pass it (``stated``); ``operation``: the operation's name in the warning.
+        """
         return assumed_layout(operation) if self.stated else self.default
 
 
@@ -119,8 +123,8 @@ def outward(dtype: Option | None = None, over: tuple[str, ...] = ()) -> tuple[Pa
 
 
 def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Reads a lowering function's parameters from its type hints: without the builder, with
-    ``stream``.
+    """Reads the parameters of an operation from the type hints of its lowering function. Leaves out
+    the first, the builder, and adds ``stream``.
     """
     hints = get_type_hints(function, include_extras=True)
     found = []

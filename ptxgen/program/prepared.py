@@ -43,7 +43,7 @@ Code = Callable[..., Any]
 # -- frameworks -------------------------------------------------------------------------------
 @dataclass
 class Dialect:
-    """Source expressions by which generated code reads arrays of one framework.
+    """Source expressions by which generated code reads arrays of one ``framework``.
 
     ``types``: plain array types that have been seen; subclasses are excluded, as they may behave
     differently. ``layout``: expression of shape, strides, dtype and device, with ``{0}`` for the
@@ -99,13 +99,12 @@ def may_be_negated(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 class Into(NamedTuple):
-    """Prepared code of a call with ``out`` or a stream, and facts by which each such call is
-    checked.
+    """Prepared code of a call with ``out`` or a stream, and what is checked before it is used.
 
     ``reach``: bytes from the lowest to the highest byte of each array (0 if absent), in the order
     of the parameters, by which overlaps are found; ``allocates``: whether the code allocates
-    memory, which is an obstacle for calls with a stream; ``gpu``: index of the GPU; ``negated``:
-    whether the tensors may be lazily negated, which must be checked.
+    memory, so that calls which pass a stream take the slow path; ``gpu``: index of the GPU;
+    ``negated``: whether the tensors may be lazily negated, which must be checked.
     """
 
     code: Code
@@ -117,12 +116,15 @@ class Into(NamedTuple):
 
 # -- the code of a call -----------------------------------------------------------------------
 class Maker(NamedTuple):
-    """The allocator and the current stream of a framework on one device."""
+    """The allocator of a framework on one device, and ``current``, which returns the handle of its
+    current stream.
+    """
 
     empty: Callable[[Ints, Ints, str], Callable[[], Any]]
-    """Returns a function that allocates arrays of a shape, strides and dtype."""
+    """Function of a shape, strides in elements and a dtype; returns a function that allocates such
+    an array."""
     pointer: str
-    """Expression of an array's address, with ``{0}`` for its name."""
+    """Source expression of an array's address, with ``{0}`` for the array's name."""
     current: Callable[[], int]
     view: Callable[[Any, Ints, Ints, int], Any]
     """Returns a view of a contiguous array, given shape, strides and offset in elements."""
@@ -245,8 +247,9 @@ def _term(source: Source, number: str, slots: Sequence[str], names: dict[str, An
 
 
 def _table(fire: Code, sources: Sequence[Source]) -> tuple[Code, tuple[int, ...], tuple[int, ...]]:
-    """Returns (fire, slots, offsets) of a launch for code that loops over launches: pointer i is
-    ``where[slots[i]] + offsets[i]``.
+    """Returns (fire, slots, offsets) of a launch, for generated code that loops over launches.
+    Pointer i is ``where[slots[i]] + offsets[i]``, with the addresses ``where`` of all slots; a
+    constant pointer has a :class:`_Literal` as its offset.
     """
     slots: list[int] = []
     offsets: list[int] = []
@@ -382,12 +385,12 @@ def fast_path(
 def _stating(
     name: str, parameters: Sequence[Parameter], namespace: Mapping[str, Any], slow: Any
 ) -> Any:
-    """Wraps ``slow``, a function to which the fast path hands calls over, to fill in omitted
-    arguments that callers should pass (:attr:`Parameter.stated`).
+    """Wraps ``slow``, a function to which the fast path hands calls over, for calls that omit an
+    argument which callers should pass (:attr:`Parameter.stated`).
 
-    Such calls warn, and take the fast path (``$call`` of ``namespace``) again with the assumed
-    value. No code is cached for them, so each one arrives here, and calls that pass the argument
-    pay nothing.
+    Such a call warns, and takes the fast path (``$call`` of ``namespace``) again with the assumed
+    value. No code is cached for the call as it was made, so it warns each time, and calls that pass
+    the argument pay nothing. Returns None if ``slow`` is None.
     """
 
     def stating(*args: Any) -> Any:
@@ -425,7 +428,9 @@ def _compiled_function(
 
 
 def _prefix(parameters: Sequence[Parameter]) -> str:
-    """Returns a prefix of underscores, one more than any parameter's name begins with."""
+    """Returns the prefix that keeps generated names apart from those of parameters: underscores,
+    one more than any parameter's name begins with.
+    """
     names = (unicodedata.normalize("NFKC", p.name) for p in parameters)  # as Python reads them
     return "_" * (1 + max((len(n) - len(n.lstrip("_")) for n in names), default=0))
 
@@ -442,8 +447,8 @@ def writing_fast_path(
     checks by addresses that written memory overlaps no other argument.
 
     ``memo``: prepared code (:class:`Into`) by key; ``slow_path``: as in :func:`fast_path`;
-    ``current``: returns the current stream of a GPU; ``resolve``: returns the handle of a stream
-    that the caller passed, given that and the tensors.
+    ``current``: returns the handle of the current stream of a GPU; ``resolve``: takes the stream
+    that the caller passed and the tensors, and returns the stream's handle.
     """
     body = _Body(parameters, TORCH, into=True)
     arguments = ", ".join(p.name for p in parameters)
@@ -494,7 +499,14 @@ def writing_fast_path(
 
 
 class _Body:
-    """Generated lines and expressions that compute a call's key from its arguments."""
+    """Generated source that reads the arguments of a call and computes its key.
+
+    ``checks``: conditions without which a call has no key; ``lines``: statements that read
+    addresses and layouts; ``keys``: expressions of the key's parts; ``pointers``, ``arrays``:
+    expressions of the addresses and of the arrays, which prepared code takes; ``written``: names of
+    arrays for results; ``grads``: conditions that a tensor requires gradients. ``into``: whether
+    calls may have ``out`` or a stream.
+    """
 
     def __init__(
         self, parameters: Sequence[Parameter], dialect: Dialect, into: bool = False
@@ -587,8 +599,8 @@ _NUMBER = "{0} or $str({0})"
 
 
 def _option(p: Parameter) -> str:
-    """Returns the source expression of an option's part of the key, with ``{0}`` for its name. The
-    key includes types, since 1 == 1.0 == True.
+    """Returns the source expression that puts an option into a call's key, with ``{0}`` for the
+    option's name. It includes the value's type, since 1 == 1.0 == True.
     """
     if p.option is not None and p.option.key:
         return p.option.key

@@ -19,8 +19,9 @@ from ptxgen.runtime import Device
 
 @dataclass(frozen=True)
 class Step:
-    """Profile of one step. ``us``: its median time on a GPU, with a cold L2. ``kernels``: counts of
-    each kernel on the CPU device (:class:`ptxgen.interp.run.profile.KernelProfile`).
+    """Profile of one step. ``line``: the step in the listing; ``us``: its median time on a GPU,
+    with a cold L2. ``kernels``: counts of each kernel on the CPU device
+    (:class:`ptxgen.interp.run.profile.KernelProfile`).
     """
 
     line: Line
@@ -29,18 +30,21 @@ class Step:
 
     @property
     def flop(self) -> int:
-        """Floating-point operations, as counted."""
+        """Floating-point operations, counted by the CPU device; 0 for a step timed on a GPU."""
         return sum(k.flop for k in self.kernels)
 
     @property
     def moved(self) -> int:
-        """Bytes moved between L2 and the SMs, as counted."""
+        """Bytes moved between L2 and the SMs, counted by the CPU device; 0 for a step timed on a
+        GPU.
+        """
         return sum(k.global_memory.moved for k in self.kernels)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Profile of a program, step by step; ``str`` prints it as a table.
+    """Profile of a program: ``steps`` has that of each step, ``device`` names the device; ``str``
+    prints it as a table.
 
     ``us``: the median time of a whole replay, which begins with a cold L2; None on the CPU device.
     """

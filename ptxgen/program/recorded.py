@@ -16,10 +16,11 @@ from ptxgen.tiles import TABLES
 class Recorded:
     """A planned program without its problems: arrays, launches and offsets.
 
-    Slots are the ``arguments``, the closed-over arrays (``outside``), the ``results``, and the
-    arena of ``nbytes``. The memory of an array says whether it is ``written``. ``outputs``: the
-    slot of each returned array, which is a result or a written argument; None for no array.
-    ``contracts``: the versioned contracts that the results' bits follow.
+    ``steps``: launches, pointer sources and touched bytes of each step. Sources refer to slots: the
+    ``arguments``, the closed-over arrays (``outside``), the ``results``, and the arena of
+    ``nbytes``. The memory of an array says whether it is ``written``. ``outputs``: the slot of each
+    returned array, which is a result or a written argument; None for no array. ``contracts``: the
+    versioned contracts that the results' bits follow.
     """
 
     name: str
@@ -38,7 +39,9 @@ class Recorded:
 
     @property
     def kept(self) -> tuple[Buffer, ...]:
-        """Arrays with memory that persists between calls: read-only arguments, then results."""
+        """Arrays whose memory the replay owns and keeps between calls: arguments that are only
+        read, then results.
+        """
         return *(b for b in self.arguments if not b.memory.written), *self.results
 
 
@@ -77,7 +80,9 @@ def is_dense_aligned(x: Strided) -> bool:
 
 
 def layout_fault(x: Strided) -> str:
-    """Returns the part of an error that says why :func:`is_dense_aligned` is false."""
+    """Returns text for an error about array ``x``, for which :func:`is_dense_aligned` is false: its
+    strides and alignment, and those that are accepted.
+    """
     return (
         f"has strides {list(x.strides)} and lies {x.address % ALIGN} bytes behind a multiple of "
         f"{ALIGN}; takes one that lies row by row, from a multiple of {ALIGN} on"

@@ -93,7 +93,9 @@ class Replayed:
         return f"<captured {self._of.name}: {steps} steps, {self.nbytes} bytes{beside}>"
 
     def _is_result(self, output: int | None) -> TypeGuard[int]:
-        """Whether an output slot is a result, not an argument or None."""
+        """Whether ``output``, an entry of ``Recorded.outputs``, is the slot of a result: neither
+        that of a written argument nor None.
+        """
         return output is not None and output >= self._first
 
     def _run(self, addresses: tuple[int, ...]) -> Run:
@@ -166,7 +168,9 @@ class Replayed:
         return len(self._of.outputs) == 1
 
     def _with_own(self, made: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        """Returns the outputs: results from ``made``, and the written arguments among ``given``."""
+        """Returns the outputs in order: arrays of ``made`` for results, and the caller's own arrays
+        in ``given`` for arguments that are written and returned.
+        """
         pairs = zip(self._of.outputs, made, strict=True)
         return [x if i is None or self._is_result(i) else given[i] for i, x in pairs]
 
@@ -278,8 +282,9 @@ class Replayed:
         return of if isinstance(of, Listing) else of.listing(self._device)
 
     def _contents(self, all: bool) -> Iterator[Any]:
-        """Yields the bits of each closed-over array, as contiguous NumPy arrays. Unless ``all``,
-        yields None for arrays that are no constants.
+        """Yields the elements of each closed-over array, for a file: a contiguous NumPy array of
+        their bits, or None for one to leave out. ``all``: whether to yield all arrays, not
+        constants alone.
         """
         for buffer, address in zip(self._of.outside, self._outer, strict=True):
             asked = all or buffer.memory.constant

@@ -48,9 +48,9 @@ FORMAT = 3
 """Version of the file format; any change of its contents takes a new number."""
 PROGRAM = schema.TOP
 PROGRAM_MAX = 1 << 26
-"""Largest ``program.json`` in a file, bytes."""
+"""Largest size of ``program.json`` that a saved program may have, bytes."""
 UNPACKED_MAX = 1 << 28
-"""Most bytes of ``program.json`` and all kernel images in a file, unpacked."""
+"""Most bytes to which ``program.json`` and all kernel images of a saved program may unpack."""
 _MAGIC = "ptxgen program"
 _WHEN = (1980, 1, 1, 0, 0, 0)
 """Time stamp of all archive members, fixed so that equal programs give equal files."""
@@ -66,8 +66,9 @@ def write(
 ) -> None:
     """Writes a program to a file, which replaces an older one atomically.
 
-    ``arrays``: the bits of each closed-over array, or None to leave it out; it is consumed one
-    array at a time. Raises SavedError if the file cannot be written.
+    ``listing``: stored, so that the loaded program can be printed; ``device``: the one that the
+    program was planned for. ``arrays``: the bits of each closed-over array, or None to leave it
+    out; it is consumed one array at a time. Raises SavedError if the file cannot be written.
     """
     target = _target(path)
     kernels: dict[Function, int] = {}
@@ -175,8 +176,8 @@ def _box(of: TensorBox) -> dict[str, Any]:
 # -- reading ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Saved:
-    """An open saved program whose description and images have been checked. ``there``: names of the
-    closed-over arrays that the file contains.
+    """An open saved program. ``contents``: its parsed description, which has been checked, as have
+    the kernel images; ``there``: names of the closed-over arrays whose elements are in the file.
     """
 
     path: str | os.PathLike[str]
@@ -281,8 +282,9 @@ _DAMAGED = (
 
 
 def _sizes(path: Any, archive: zipfile.ZipFile, file_bytes: int) -> dict[str, int]:
-    """Returns the unpacked bytes of each part. Raises SavedError for parts that are too large,
-    overlap, or use another compression; ``file_bytes``: size of the file.
+    """Returns the unpacked bytes of each member of the archive, by name. Raises SavedError for
+    members that are too large, overlap, or use another compression; ``file_bytes``: size of the
+    file.
     """
     parts = archive.infolist()
     sizes = {part.filename: part.file_size for part in parts}
@@ -309,7 +311,9 @@ def _sizes(path: Any, archive: zipfile.ZipFile, file_bytes: int) -> dict[str, in
 
 
 def _signed(path: Any, comment: str, program: bytes) -> bytes:
-    """Returns ``program`` if the archive's comment has its digest. Raises SavedError if not."""
+    """Returns ``program``, the bytes of ``program.json``, if the archive's ``comment`` has this
+    format's number and their SHA-256. Raises SavedError if not.
+    """
     magic, _, digest = comment.rpartition(" ")
     found, _, number = magic.rpartition(" ")
     if found != _MAGIC:

@@ -28,11 +28,12 @@ from ptxgen.spec.abi import BOX_RANK_MAX, PARAMETERS_MAX
 from ptxgen.spec.base import BLOCK_LIMIT, GRID_LIMIT, THREADS_MAX
 
 BYTES_MAX = 1 << 47
-"""Largest size, stride or offset, bytes or elements: half of a 48-bit address space."""
+"""Largest size, stride or offset that a saved program may contain, bytes or elements: half of a
+48-bit address space."""
 RANK_MAX = 32
-"""Most dimensions of an array (NumPy 1.26)."""
+"""Most dimensions of an array in a saved program (those that NumPy 1.26 allows)."""
 TEXT_MAX = 10_000
-"""Longest text, characters."""
+"""Longest text that a saved program may contain, characters."""
 
 Parse = Callable[[Any, str], Any]
 """A parser: takes JSON data and its place in the file; returns the value, or raises
@@ -175,7 +176,9 @@ def named(parse_name: Callable[[str], bool], takes: str, parse: Parse) -> Parse:
 
 
 class Record:
-    """A JSON object with fixed keys, and the parser of each key's value."""
+    """A JSON object with fixed keys. ``fields``: the parser of each key's value; ``make``: a
+    function of the parsed values, in the order of the keys, that makes the result.
+    """
 
     def __init__(self, make: Callable[..., Any], fields: Mapping[str, Parse]) -> None:
         self._make, self._fields = make, fields
@@ -185,7 +188,9 @@ class Record:
         return dict(zip(self._fields, values, strict=True))
 
     def parse(self, value: Any, at: str) -> Any:
-        """Parses a JSON object; calls ``make`` with its values, in the order of the keys."""
+        """Parses ``value``, a JSON object with exactly these keys, and returns what ``make`` makes
+        of its values. ``at``: its place in errors.
+        """
         if not isinstance(value, dict):
             raise wrong(at, _shown(value), "an object")
         takes = f"the keys {', '.join(self._fields)}"
@@ -258,7 +263,9 @@ class Launched(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step: indices of its launches, sources of their pointers, and touched byte ranges."""
+    """A step of a saved program: indices of its launches in ``Contents.launches``, sources of their
+    pointers, and touched byte ranges.
+    """
 
     launches: Ints
     sources: tuple[Place | int, ...]
@@ -267,10 +274,12 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Contents:
-    """Parsed ``program.json`` (:class:`ptxgen.program.recorded.Recorded`).
+    """Parsed ``program.json``: the fields of :class:`ptxgen.program.recorded.Recorded`, with
+    indices into ``kernels`` and ``launches``.
 
-    ``target``: the architecture and kind of image. ``parts``: the SHA-256 of each other part of the
-    file, by name.
+    ``target``: the architecture and kind of image. ``made``: the GPU that launches were chosen for,
+    and the version of NVRTC. ``listing``: a line for each step. ``parts``: the SHA-256 of each
+    other part of the file, by name.
     """
 
     target: Target

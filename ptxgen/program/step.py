@@ -43,8 +43,9 @@ Operand = Buffer | Scalar | int | None
 class Step:
     """One step of a program: a problem and its operands.
 
-    ``bind``: the operand of each pointer parameter of the kernels, in launch order. ``kernel``: a
-    route forced by its name. ``also_read``: written operands that the kernels read first.
+    ``bind``: the operand of each pointer parameter of the kernels, in launch order. ``kernel``:
+    name of a forced route. ``also_read``: names of written parameters whose old content the kernels
+    read first, such as to accumulate.
     """
 
     problem: Problem
@@ -147,8 +148,8 @@ def _accesses(table: Key, dtype: Hashable) -> Mapping[str, Access]:
 
 
 def _first(table: Key, dtype: Hashable) -> Iterator[Route]:
-    """Yields the first route of a table that can be rendered for ``dtype``; all take the same
-    pointers.
+    """Yields the first route of a table that can be rendered for ``dtype``. One is enough to know
+    the pointers, since all routes of a table take the same.
     """
     for route in TABLES[table].routes:
         with suppress(SpecError):
@@ -161,10 +162,13 @@ class Program:
     """The steps of one or several calls, with their memories.
 
     ``inputs``: memories of the caller, in the order of the arguments; ``outputs``: the buffers that
-    are returned, in order (None for no array); ``algorithms``: for each result that several
-    algorithms can compute, the one that does. Raises SpecError, naming step and buffer, for a step
-    that reads memory which no step has written, writes an input that is not passed for a result, or
-    reaches beyond a result or temporary; and for an output that no step writes.
+    are returned, in order (None for no array); ``results``, ``temporaries``: memories that are
+    allocated, for outputs and for values between steps; ``algorithms``: for each result that
+    several algorithms can compute, the one that does.
+
+    Raises SpecError, naming step and buffer, for a step that reads memory which no step has
+    written, writes an input that is not passed for a result, or reaches beyond a result or
+    temporary; and for an output that no step writes.
     """
 
     name: str

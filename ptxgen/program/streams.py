@@ -23,8 +23,8 @@ from ptxgen.runtime import Device
 STREAMS, STREAMS_MAX = 4, 128
 """Default and largest number of a program's streams: no GPU runs more kernels concurrently."""
 NEAR = 8
-"""Distance in steps from which :func:`schedule` assumes that an earlier step has ended, so that a
-stream whose last step it is counts as free."""
+"""Number of steps after which :func:`schedule` assumes that a step has ended: a stream whose last
+step is that far back counts as free."""
 
 
 class Assignment(NamedTuple):
@@ -36,8 +36,9 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """The stream of each step of a program. ``ends``: the steps on other streams that the first
-    stream waits for at the end.
+    """The streams of a program's steps. ``steps``: for each step its stream, and the steps on other
+    streams that it waits for; ``ends``: the steps on other streams that the first stream waits for
+    at the end.
     """
 
     steps: tuple[Assignment, ...]

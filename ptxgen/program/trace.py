@@ -37,7 +37,10 @@ class Tracing:
         self.lead = lead
 
     def buffer(self, name: str, x: Any) -> Buffer:
-        """Returns the buffer of a traced array, or of a closed-over one, which becomes an input."""
+        """Returns the buffer of ``x``: a traced array, or a closed-over one, which becomes an
+        input. ``name``: its name in errors. Raises TraceError for an array of another trace, and
+        for a closed-over one where none are allowed.
+        """
         if isinstance(x, Traced):
             if x.tracing is not self:
                 raise TraceError(f"{name} is an array of another trace, which has ended")
@@ -50,8 +53,9 @@ class Tracing:
         return found[1]
 
     def outer(self, memory: str, x: Any, name: str = "") -> Buffer:
-        """Returns the buffer of a closed-over array, which becomes input ``memory``; ``name``: for
-        errors.
+        """Returns the buffer of ``x``, a closed-over array, which becomes input ``memory`` of the
+        program at first use. ``name``: the array's name in errors. Raises TraceError unless it is
+        on the device of the arguments.
         """
         if id(x) not in self.outside:
             seen = Call({name or memory: x}).lead

@@ -47,11 +47,12 @@ _TYPESTR = {
 
 @dataclass(frozen=True, slots=True)
 class ArrayView(Strided):
-    """Address, layout and device of an array.
+    """Address (``ptr``), layout and device of an array.
 
     ``strides`` count elements. ``kind`` is ``"cuda"`` or ``"host"``; ``index`` the GPU.
-    ``framework`` is ``"torch"``, ``"cupy"``, ``"jax"``, ``"numpy"``, ``"ptxgen"``, ``"cai"``
-    or ``"dlpack"``. ``after`` is a stream on which the array may still be written, or None.
+    ``framework`` is ``"torch"``, ``"cupy"``, ``"jax"``, ``"numpy"``, ``"ptxgen"``, ``"dlpack"``, or
+    ``"cai"`` for others with ``__cuda_array_interface__``. ``owner`` keeps the memory alive.
+    ``after`` is a stream on which the array may still be written, or None.
     """
 
     ptr: int
@@ -143,8 +144,8 @@ def _framework_of_type(kind: type) -> str:
 
 
 def _arrays_of(root: str) -> tuple[type, ...]:
-    """Returns the base classes of arrays of the framework ``root``, to tell them from its other
-    objects, such as dtypes; ``object`` for frameworks in which all count.
+    """Returns the base classes by which arrays of the framework ``root`` differ from its other
+    objects, such as dtypes; ``object`` for frameworks whose objects all count as arrays.
     """
     if root == "torch":
         return (sys.modules["torch"].Tensor,)

@@ -19,12 +19,13 @@ class Call:
     """The arrays of one call of an operation, with its device and stream.
 
     ``operands`` maps argument names to arrays, the first of which decides the framework of the
-    results. ``views`` has a view of each; work is enqueued on ``stream`` (a handle) of ``device``.
-    Arrays in host memory are copied to the default device, and results are copied back, which waits
+    results. ``views`` has a view of each, ``lead`` is the first, ``targets`` has those of arrays to
+    be written; work is enqueued on ``stream`` (a handle) of ``device``. If ``host``, the arrays are
+    in host memory; they are copied to the default device, and results are copied back, which waits
     for the device; nothing else waits.
 
-    Raises what :func:`ptxgen.runtime.arrays.view` and :func:`ptxgen.runtime.stream.resolve`
-    raise, and DeviceError for operands on different devices or a CPU torch tensor for a GPU.
+    Raises what :func:`ptxgen.runtime.arrays.view` and :func:`ptxgen.runtime.stream.resolve` raise,
+    and DeviceError for operands on different devices or a CPU torch tensor for a GPU.
     """
 
     def __init__(self, operands: Mapping[str, Any], stream: Any = None) -> None:

@@ -591,7 +591,9 @@ class CudaLaunch:
         )
 
     def _set_address(self, found: _Map, pointer: int) -> None:
-        """Sets the address in a tensor map to ``pointer``; encodes the map at first use."""
+        """Makes a tensor map in an argument buffer refer to address ``pointer``: encodes the map at
+        first use, later replaces its address alone. ``found``: state of the map.
+        """
         _, before, where, box = found
         found[1] = None  # in case the next lines fail
         if before is None:

@@ -269,7 +269,9 @@ class Device(ABC):
 
     @contextmanager
     def streams(self, count: int) -> Iterator[tuple[int, ...]]:
-        """Context manager of ``count`` new streams, for recording; destroys them at the end."""
+        """Context manager that yields the handles of ``count`` new streams, and destroys these at
+        its end.
+        """
         yield (0,) * count
 
     def recorded(self, work: Callable[..., None], streams: int = 1) -> Callable[[int], None]:

@@ -26,7 +26,9 @@ SCRATCH_UNIT = 256
 @dataclass(frozen=True, slots=True)
 class TensorBox:
     """A tensor-map (CUtensorMap) parameter: an array in global memory, and the box of it that one
-    TMA copy transfers. All dimensions are innermost first.
+    TMA copy transfers. All dimensions are innermost first. ``itemsize``: bytes of an element;
+    ``box``: sizes of the box, elements; ``swizzle``: span of the swizzle in shared memory, bytes (0
+    for none).
     """
 
     pointer: int
@@ -90,7 +92,9 @@ class Parameters:
 
     @property
     def writes(self) -> int:
-        """Number of leading pointers that firing writes: up to the last that is not null."""
+        """Number of leading pointer parameters that each launch writes: up to the last that is not
+        null.
+        """
         return max((i + 1 for i, which in enumerate(self.order) if which is not None), default=0)
 
     def pick(self, fired: int) -> Callable[[Sequence[int]], Sequence[int]] | None:

@@ -167,7 +167,7 @@ def spread(shape: Ints, strides: Ints, to: Ints) -> Ints | None:
 
 
 def steps(shape: Ints, strides: Ints) -> list[tuple[int, int]]:
-    """Returns (absolute stride, size) of each dimension of more than one element, by stride."""
+    """Returns (absolute stride, size) of each dimension of more than one element, sorted."""
     pairs = zip(strides, shape, strict=True)
     return sorted((abs(stride), size) for stride, size in pairs if size > 1)
 

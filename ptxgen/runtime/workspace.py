@@ -20,14 +20,16 @@ from typing import Protocol
 from ptxgen.locks import Lock
 
 SMALLEST = 1 << 20
-"""Least size of a buffer, in bytes."""
+"""Least size of a scratch buffer, in bytes."""
 
 
 class Memory(Protocol):
     """The part of :class:`ptxgen.runtime.device.Device` that a workspace uses."""
 
     def lane(self, stream: int) -> Hashable:
-        """Returns a key of the queue behind ``stream``."""
+        """Returns a key of the queue behind ``stream``. Work with one key never overlaps in time,
+        so it may share a buffer.
+        """
 
     def alloc(self, nbytes: int) -> int:
         """Allocates device memory."""

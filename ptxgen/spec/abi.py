@@ -47,9 +47,10 @@ class MapBox:
 
     ``operand``: the pointer parameter of the array. ``size``: extent of each dimension, in
     elements. ``pitches``: strides of all dimensions but the first, in elements, as expressions.
-    ``box``: extent of the box along each dimension, an integer or an expression; missing dimensions
-    have extent 1. ``steps``: element strides within the box (empty: 1). ``swizzle``: width in bytes
-    of the pattern in shared memory (0, 32, 64 or 128). Elements outside the array read as zeros.
+    ``itemsize``: bytes of an element. ``box``: extent of the box along each dimension, an integer
+    or an expression; missing dimensions have extent 1. ``steps``: element strides within the box
+    (empty: 1). ``swizzle``: width in bytes of the pattern in shared memory (0, 32, 64 or 128).
+    Elements outside the array read as zeros.
 
     ``corners``: im2col mode, for an array of pixels (channels, 1 to 3 dimensions of an image,
     images). The box is then channels x pixels. The pixels traverse the bounding box of each image

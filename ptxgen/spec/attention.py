@@ -149,18 +149,19 @@ LENGTHS = tuple(
 
 
 def paged(page: int, begun: bool) -> int:
-    """Returns the value of the variable ``PAGED``: ``page``, the keys of a page, if TMA can read
-    blocks of keys from such pages; else 1. ``begun``: whether every sequence begins at the start of
-    a page, so that a block of keys is whole pages or a part of one.
+    """Returns the value of the variable ``PAGED``, which says whether TMA can load blocks of keys
+    from pages: ``page`` if it can, else 1. ``page``: keys of a page. ``begun``: whether each
+    sequence begins at the start of a page, so that a block of keys is whole pages or a part of one.
     """
     return page if begun and page in PAGES else 1
 
 
 @dataclass(frozen=True)
 class Form:
-    """Variant of an attention kernel. ``head_dim``, ``head_dim_v``: head dimensions of keys and of
-    values, padded to a multiple of 16; ``rounds_scores``: whether logits are rounded, as with a
-    softcap, a bias, slopes or a scale that is not positive.
+    """Variant of an attention kernel. ``dtype``: dtype of the operands; ``head_dim``,
+    ``head_dim_v``: head dimensions of keys and of values, padded to a multiple of 16;
+    ``rounds_scores``: whether logits are rounded, as with a softcap, a bias, slopes or a scale that
+    is not positive.
     """
 
     dtype: str
@@ -179,7 +180,8 @@ class Form:
 
 class AttentionBaseSpec(KernelSpec):
     """Base of the kernels of attention and of its gradients. Each of a CTA's ``warps`` holds 16
-    rows; ``head_dim`` and ``head_dim_v`` are the padded head dimensions.
+    rows; ``head_dim`` and ``head_dim_v`` are the padded head dimensions. ``rounds_scores``: whether
+    logits are rounded (:class:`Form`); ``part``: step of the computation.
     """
 
     head_dim: int
@@ -225,7 +227,7 @@ class AttentionBaseSpec(KernelSpec):
 
     @property
     def form(self) -> Form:
-        """Variant that the kernel is compiled for."""
+        """Variant that the kernel is compiled for (:class:`Form`), made of its own fields."""
         return Form(self.dtype, self.head_dim, self.head_dim_v, self.rounds_scores)
 
     @property
@@ -234,8 +236,8 @@ class AttentionBaseSpec(KernelSpec):
 
     @property
     def rows(self) -> int:
-        """Rows that a CTA holds: queries of the heads that share keys; in some gradient kernels
-        keys.
+        """Rows of a CTA's tile, 16 for each warp: queries of all heads that share keys; in gradient
+        kernels for dk and dv, keys.
         """
         return 16 * self.warps
 
@@ -266,8 +268,9 @@ class AttentionBaseSpec(KernelSpec):
         return DEPTH + WIDTH
 
     def multiply_adds(self, keys: Expr) -> Expr:
-        """Returns the multiply-adds of all tiles of rows with ``keys`` keys (or of keys with as
-        many rows). A causal mask halves them, a window limits them to its width.
+        """Returns the multiply-adds of a launch in which each tile of rows meets ``keys`` keys; in
+        kernels whose tiles are keys, each meets ``keys`` rows. A causal mask halves them, a window
+        limits them to its width.
         """
         unseen = select((FLAGS % 2).eq(CAUSAL), minimum(QUERIES, TOTAL_K), 0)
         twice = TOTAL_K * 2 - unseen
@@ -371,7 +374,7 @@ class AttentionSpec(AttentionBaseSpec):
 
     @property
     def stage(self) -> int:
-        """Bytes of a stage of the ring."""
+        """Bytes of a stage of the ring: a tile of keys or of values, whichever is larger."""
         return self.tile * self.pitch(max(self.depth, self.width))
 
     @property
@@ -387,7 +390,7 @@ class AttentionSpec(AttentionBaseSpec):
 
     @property
     def stages(self) -> int:
-        """Stages of the ring that fit the budget, at most :data:`STAGES_MAX`."""
+        """Stages of the ring: as many as fit shared memory, at most :data:`STAGES_MAX`."""
         return min(STAGES_MAX, ((self.shared_kib << 10) - self.at["end"]) // self.stage)
 
     @property
@@ -518,8 +521,9 @@ def strides(names: Iterable[str], *along: str) -> tuple[Param, ...]:
 def tokens_map(
     name: str, box: tuple[int, int], swizzle: int, size: Expr, tokens: Expr, heads: Expr
 ) -> Param:
-    """Returns a 4-D tensor map of the array ``name``: head dimension (``size``), tokens, heads,
-    sequences. A dimension with stride 0 has extent 1.
+    """Returns a 4-D tensor map of the array ``name``: head dimension (extent ``size``), ``tokens``,
+    ``heads``, sequences. A dimension with stride 0 has extent 1. ``box``: elements of a row, and
+    rows, that a TMA copy moves; ``swizzle``: width of the swizzle pattern, in bytes.
     """
     x = name.upper()
     row = maximum(var(f"{x}_ROW"), (size + 7) // 8 * 8)
@@ -531,7 +535,9 @@ def tokens_map(
 
 
 def keys_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
-    """Returns the tensor map of keys ("k") or values ("v") without pages."""
+    """Returns the tensor map of keys ("k") or values ("v") that are not paged. ``box``: elements of
+    a row, and rows, that a TMA copy moves; ``swizzle``: width of the swizzle pattern, in bytes.
+    """
     size = var("HEAD" if name == "k" else "HEAD_V")
     return tokens_map(name, box, swizzle, size, var("TOTAL_K"), HEADS)
 
@@ -785,7 +791,9 @@ class HopperSpec(WarpSpecialisedSpec, AttentionSpec):
 
     @staticmethod
     def key_map(name: str, box: tuple[int, int], swizzle: int) -> Param:
-        """Returns the tensor map of keys ("k") or of values ("v")."""
+        """Returns the tensor map of keys ("k") or values ("v"). ``box``: elements of a row, and
+        rows, that a TMA copy moves; ``swizzle``: width of the swizzle pattern, in bytes.
+        """
         return keys_map(name, box, swizzle)
 
 
@@ -826,7 +834,9 @@ class MaskedSpec(HopperSpec):
 
     @property
     def bits(self) -> int:
-        """Key blocks in a chunk of the mask's bit map: one bit each."""
+        """Number of the kernel's key blocks in a chunk of the mask's bit map (1024 keys). Their
+        visibility is kept as a bit for each.
+        """
         return maps.CHUNK // self.block
 
     @property

@@ -64,7 +64,7 @@ class DecodeSpec(AttentionSpec):
 
     def check_memory(self) -> None:
         """Raises SpecError if a head dimension that the kernel supports needs more shared memory
-        than the budget.
+        than a CTA may have.
         """
         if self.wide <= self.wide_max:
             most, name = self.shared_kib << 10, type(self).__name__
@@ -115,8 +115,8 @@ class DecodeSpec(AttentionSpec):
 
     @property
     def span(self) -> int:
-        """Keys whose softmax weights a CTA computes at a time: 32 for each warp, which are in one
-        tile.
+        """Keys of a span: a CTA computes all scores of a span, then all its softmax weights, then
+        their products with values. Each warp has 32 of them, which are in one tile.
         """
         return self.warps * WARP
 
@@ -259,7 +259,9 @@ class ClusterSpec(DecodeSpec):
 
     @property
     def of_warp(self) -> int:
-        """Bytes of a warp's keys, later reused for their weights."""
+        """Shared memory of a warp for its keys, in bytes. The f32 weights of these keys later take
+        the same place.
+        """
         return self.unit * max(self.pitch(self.depth), self.rows * 4)
 
     @property

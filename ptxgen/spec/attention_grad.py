@@ -147,7 +147,9 @@ class AttentionGradSpec(AttentionBaseSpec):
 
     @property
     def _floats_per_row(self) -> int:
-        """f32 values that stream with each row: its logsumexp and delta."""
+        """f32 values that accompany each row in the ring: none in "dq", its logsumexp in "dv",
+        logsumexp and delta (row sum of the output times its gradient) in others.
+        """
         return {"dq": 0, "dv": 1}.get(self.part, 2)
 
     def _resident_bytes(self, tile: int) -> tuple[int, int]:
@@ -159,7 +161,9 @@ class AttentionGradSpec(AttentionBaseSpec):
 
     @property
     def tile(self) -> int:
-        """Keys or rows in a stage: the most that fit registers and shared memory; 0 if none do."""
+        """Keys ("dq") or rows of queries in a stage of the ring: the largest of 64, 32, 16 and,
+        without tensor cores, 8 that fits registers and shared memory; 0 if none does.
+        """
         sums = sum(
             width
             for part, width in (("dq", self.depth), ("dk", self.depth), ("dv", self.width))
@@ -175,7 +179,7 @@ class AttentionGradSpec(AttentionBaseSpec):
 
     @property
     def stages(self) -> int:
-        """Stages of the ring."""
+        """Stages of the shared-memory ring through which keys ("dq") or rows of queries stream."""
         return self.STAGES
 
     @property
@@ -185,8 +189,8 @@ class AttentionGradSpec(AttentionBaseSpec):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Byte offsets in shared memory: the operands that the CTA holds, weights (f32 only), the
-        ring.
+        """Byte offsets in shared memory, by name: "held" (operands that the CTA keeps), "weights"
+        (softmax weights, f32 only) and "ring".
         """
         held, weights = self._resident_bytes(self.tile)
         return area_offsets(held=held, weights=weights, ring=self.STAGES * self.stage)
@@ -268,7 +272,9 @@ class AttentionGradSpec(AttentionBaseSpec):
 
 
 def _rows_map(x: Operand) -> Param:
-    """Returns the tensor map of queries, or of the output's gradient."""
+    """Returns the tensor map of queries ("q") or of the output's gradient ("dout"). ``x``: the
+    shared-memory tile that a copy fills, which names the array.
+    """
     size = var("HEAD" if x.name == "q" else "HEAD_V")
     return tokens_map(x.name, x.box, x.swizzle, size, var("QUERIES"), HEADS * GROUP)
 
@@ -326,8 +332,8 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def each(self) -> tuple[Self, ...]:
-        """Specs of the kinds of CTAs in one launch: this spec, or one for dk and one for dv where
-        the accumulators of both exceed the registers. Half of the CTAs then compute each.
+        """Specs of the kinds of CTAs in one launch. This spec alone; or, where registers cannot
+        hold the accumulators of both dk and dv, one spec for each, by half of the CTAs.
         """
         if self.part != "dkdv" or self.head_dim + self.head_dim_v <= sum(LISTED):
             return (self,)
@@ -356,8 +362,9 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def streamed(self) -> tuple[Operand, Operand]:
-        """Operand tiles that stream through the ring, in the layout that the products for scores
-        read.
+        """Tiles of the operands that stream through the ring: keys and values ("dq"), else queries
+        and output gradients. They have the layout that products along the head dimension read:
+        scores, and gradients of the softmax weights.
         """
         return self._pair(("k", "v") if self.part == "dq" else ("q", "dout"), self.tile)
 
@@ -367,8 +374,8 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def summed(self) -> tuple[Operand, Operand]:
-        """Operand tiles that stream through the ring, in the transposed layout that the
-        accumulating products read.
+        """Tiles of :attr:`streamed` in the transposed layout, which the products that accumulate
+        dq, dk and dv read.
         """
         x, y = self.streamed
         widths = (x, self.depth), (y, self.width)
@@ -396,7 +403,9 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def sums(self) -> tuple[Instruction, ...]:
-        """Forms of the wgmma instructions that accumulate results: dq or dk, then dv."""
+        """Wgmma instructions that accumulate the kernel's results: the one of dq or dk, then that
+        of dv, if the kernel computes them.
+        """
         each = (self.head_dim, self.part != "dv"), (self.head_dim_v, "dv" in self.part)
         return tuple(Instruction(n, self.dtype, True, (False, True)) for n, of in each if of)
 
@@ -427,12 +436,16 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def _ring_capacity(self) -> int:
-        """Shared memory, in bytes, that remains for the rings."""
+        """Shared memory, in bytes, that remains for the rings after kept operands, mask bits and
+        barriers.
+        """
         return (self.shared_kib << 10) - self.resident_bytes - 320 - self.map_bytes
 
     @property
     def stages(self) -> int:
-        """Stages of the ring, or of each of both rings (queries, output gradients)."""
+        """Stages of the ring ("dq"); in other parts, of each of two rings, for queries and for
+        output gradients.
+        """
         each = self.stage + self.known + (16 if self.part == "dq" else 32)
         most = 10 if self.consumers > 1 else 5
         if self.part != "dq":
@@ -441,8 +454,8 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def prefetch(self) -> int:
-        """Stages that the ring of queries has more than the ring of output gradients, since queries
-        are in use longer.
+        """Stages by which the ring of queries is longer than the ring of output gradients, 0 or 1.
+        Queries stay in use longer.
         """
         queries = self.streamed[0].bytes + self.known + 16
         room = self._ring_capacity - self.stages * (self.stage + self.known + 32)
@@ -450,10 +463,11 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def at(self) -> Mapping[str, int]:
-        """Byte offsets in shared memory: operands that the CTA keeps; rings; records of the rows in
-        the rings (:attr:`known`); votes of warps, two words each; the CTA's sequence, head and tile
-        ("place"); the range of tiles that it reads through the ring ("reach"); mbarriers, two a
-        stage and one for the kept operands; bits of a mask's map.
+        """Byte offsets in shared memory, by name: "held" (operands that the CTA keeps), "ring"
+        (both rings), "known" (records of the rows in the rings, :attr:`known`), "votes" (two words
+        for each warp), "place" (the CTA's sequence, head and tile), "reach" (range of tiles that it
+        reads through the ring), "barriers" (two mbarriers a stage, one for the kept operands) and
+        "map" (bits of a mask's map).
         """
         rings = 1 if self.part == "dq" else 2
         return area_offsets(
@@ -485,8 +499,8 @@ class HopperGradSpec(WarpSpecialisedSpec, AttentionGradSpec):
 
     @property
     def widths(self) -> Expr:
-        """Multiply-adds for one row and one key. Where CTAs compute dk or dv alone, those of either
-        compute the scores.
+        """Multiply-adds for one row and one key, over all CTAs. Where some CTAs compute dk and
+        others dv (:attr:`each`), both compute the scores.
         """
         return super().widths if len(self.each) == 1 else DEPTH * 3 + WIDTH * 2
 
@@ -543,7 +557,9 @@ class MaskedGradSpec(HopperGradSpec):
 
     @property
     def keys(self) -> Expr:
-        """Keys of a sequence, as a variable: the streamed side in "dq", else the held one."""
+        """Variable of the number of keys of a sequence: PAST in "dq", where keys stream; ROWS where
+        the CTA holds keys.
+        """
         return PAST if self.part == "dq" else ROWS
 
     @property

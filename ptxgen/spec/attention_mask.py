@@ -43,15 +43,19 @@ def chunks(keys: Expr) -> Expr:
 
 
 def scratch(keys: Expr) -> dict[str, Expr]:
-    """Returns the bytes of a mask's bit map and of its summary words (two for each block of queries
-    and chunk of keys), by pointer parameter. ``keys``: keys of the longest sequence.
+    """Returns the bytes of a mask's two scratch arrays, by pointer parameter: ``mask_bits`` has a
+    bit for each query and key; ``mask_blocks`` has two summary words for each block of
+    :data:`QUERIES` queries and chunk of :data:`CHUNK` keys (for each group of 32 keys a bit whether
+    some query sees some key, and one whether all see all). ``keys``: keys of the longest sequence.
     """
     blocks = MAPS * chunks(keys)
     return {"mask_bits": blocks * (QUERIES * CHUNK // 8), "mask_blocks": blocks * 8}
 
 
 def required(keys: Expr) -> Expr:
-    """Returns the predicate that attention kernels can read a bit map of ``keys`` keys."""
+    """Returns the predicate under which kernels support the bit map of a mask for ``keys`` keys:
+    there is a mask, and its map fits the limits of chunks and scratch memory.
+    """
     size = scratch(keys)["mask_bits"]
     return all_of((MAPS >= 1, keys <= CHUNK * CHUNKS_MAX, size <= SCRATCH_MAX))
 

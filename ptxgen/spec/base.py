@@ -40,7 +40,11 @@ WARPGROUP = 4 * WARP
 
 @dataclass(frozen=True)
 class Architecture:
-    """A GPU architecture and its limits: shared memory, registers, threads.
+    """A GPU architecture and its limits.
+
+    ``compute``: compute capability, major * 10 + minor; ``isa``: first PTX ISA that has the target;
+    ``shared_per_cta`` (with the opt-in limit), ``shared_per_sm``: shared memory, in bytes; the
+    other limits count registers and threads.
 
     Sources: CUDA programming guide, technical specifications per compute capability; for
     architectures newer than sm_90 also NVIDIA's CCCL, ``cuda/__device/arch_traits.h``.
@@ -149,7 +153,8 @@ class KernelSpec(ABC):
     folder: ClassVar[Path | None] = None
     """Folder of the template if it is not in the package, else None."""
     ptx_since: ClassVar[str] = ""
-    """Oldest compiler target, a key of PTX_TARGETS, of a template in PTX (``*.ptx.j2``)."""
+    """Oldest compiler target, a key of PTX_TARGETS, for which the kernel can be compiled, if its
+    template is PTX (``*.ptx.j2``)."""
     legible: ClassVar[bool] = True
     """Whether goldens keep the kernel's PTX as text, for reviewers; not if it has ten thousand
     lines."""
@@ -249,8 +254,9 @@ class KernelSpec(ABC):
         return None
 
     def roofline(self, dtype: Hashable) -> Roofline:
-        """Returns the operations and bytes of a problem of ``dtype`` for its lower bound of time,
-        of kernels without :attr:`cost`. By default only the bytes of the arrays count.
+        """Returns the operations and bytes from which a lower bound of a problem's time follows,
+        for kernels without :attr:`cost`. ``dtype``: dtype of the problem. By default only the bytes
+        of the arrays count.
         """
         return Roofline()
 
@@ -284,8 +290,9 @@ class KernelSpec(ABC):
         return False
 
     early_loads: ClassVar[int | None] = None
-    """Most bytes that all CTAs may load for the kernel to be launched with programmatic dependent
-    launch; None: no limit. CTAs that start early are spread unevenly over the SMs."""
+    """Most bytes that the kernel's CTAs may load, all together, if it is launched with programmatic
+    dependent launch; with more it is launched without. None: no limit. CTAs that start early are
+    spread unevenly over the SMs."""
 
     @property
     def batched(self) -> bool:
@@ -294,8 +301,8 @@ class KernelSpec(ABC):
 
     @property
     def continues(self) -> bool:
-        """Whether accumulators may start from the result's old values, instead of adding them at
-        the end. All kernels of a table can, or none.
+        """Whether the kernel can start its accumulators from the result's old values; others add
+        these at the end. All kernels of a table can, or none.
         """
         return False
 
@@ -335,9 +342,9 @@ class KernelSpec(ABC):
         return True
 
     def seen(self, dtype: Hashable) -> Hashable:
-        """Returns the argument that :meth:`of` gets for a table's ``dtype``. For a quantized weight
-        it is the dtype of x alone, since the kernel reads a dense copy of the weight; else
-        ``dtype``.
+        """Returns the part of a table's ``dtype`` on which the kernel depends, the argument of
+        :meth:`of`. That is ``dtype`` itself. For a quantized weight it is the dtype of x, since the
+        kernel reads a dense copy of the weight.
         """
         return dtype.dtype if isinstance(dtype, Quantized) else dtype
 
@@ -352,7 +359,9 @@ class KernelSpec(ABC):
         """Returns the comment lines at the top of the generated source."""
 
     def described(self, *details: str) -> tuple[str, ...]:
-        """Returns header lines: the contract's step, ``details``, the predicate and the grid."""
+        """Returns header lines for the source: the step of the contract, ``details``, the predicate
+        and the grid.
+        """
         step = f"contract {self.contract}: {self.contract.step}"
         return (step, *details, f"requires {self.requires}", f"grid {self.grid}")
 

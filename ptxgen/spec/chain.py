@@ -73,7 +73,7 @@ class ChainSpec(WgmmaSpec):
 
     @property
     def pieces(self) -> int:
-        """Number of pieces in a tile of C."""
+        """Number of pieces of C in a tile: boxes of 64 rows of 128 bytes, which TMA moves."""
         return self.bm * self.bn * self.itemsize // self.piece_bytes
 
     @property

@@ -79,7 +79,11 @@ FORMULAS: dict[str, Formula] = {}
 
 
 def variant(label: str, formula: Formula) -> str:
-    """Registers ``formula`` and returns its name. Raises SpecError if kernels cannot compute it."""
+    """Registers ``formula`` as a column reduction. Returns its name: ``label`` and a digest.
+
+    Raises SpecError if kernels cannot compute it: a sum depends on another, a result is not one
+    value for each column, or there are too many sums.
+    """
     name = f"{label}_{formula.digest[:6]}"
     if name not in FORMULAS:
         reduces = reductions(formula)
@@ -96,8 +100,8 @@ def variant(label: str, formula: Formula) -> str:
 
 
 def reductions(formula: Formula) -> list[Node]:
-    """Returns the reduce nodes of ``formula`` in the order of their sums in memory: widest
-    first.
+    """Returns the nodes of ``formula`` that sum (or otherwise reduce) columns, in the order of
+    their sums in memory: widest first.
     """
     found = [n for n in formula.nodes if n.op == "reduce"]
     return sorted(found, key=lambda n: -ITEMSIZE[n.type])
@@ -120,13 +124,14 @@ def read(formula: Formula) -> int:
 
 @dataclass(frozen=True)
 class ColumnsSpec(KernelSpec):
-    """A kernel that reduces columns, in CTAs of ``warps`` warps.
+    """A kernel that reduces columns, in CTAs of ``warps`` warps. A leaf is 1024 rows of a column.
 
     ``part``: "whole" (a CTA adds one leaf after the other, then finishes), "cluster" (each of
     ``cluster`` CTAs adds one leaf and sends its sums to the first), "leaves" (a CTA writes one
     leaf's sums to scratch memory) or "join" (a thread adds the leaves' sums of a column).
-    ``warps_per_leaf``: warps that share a leaf's lanes. ``vector_bytes``: bytes of the widest input
-    that a thread loads at a time, whose elements are its columns. 0: a thread loads one element.
+    ``warps_per_leaf``: warps that share a leaf. ``vector_bytes``: bytes of the widest input that a
+    thread loads at a time, whose elements are its columns. 0: a thread loads one element.
+    ``dtype``: name of a registered formula.
     """
 
     part: str
@@ -201,7 +206,7 @@ class ColumnsSpec(KernelSpec):
 
     @property
     def prefetch(self) -> int:
-        """Groups of rows that a thread loads before it adds them, as registers allow."""
+        """Groups of rows that a thread loads before it adds the first, as registers allow."""
         held = self.columns * len(reductions(self.formula)) * len(self.elements)
         if self.warps_per_leaf == WARP:  # a warp has few groups of rows
             return 4 if held <= 2 else 1
@@ -223,12 +228,14 @@ class ColumnsSpec(KernelSpec):
         return [n.data for n in self._above() if n.op == "input"]
 
     def _above(self) -> list[Node]:
-        """Returns the formula nodes between the sums and the results."""
+        """Returns the nodes that compute the results from the sums, operands first."""
         roots = [o.node for o in self.formula.outputs]
         return ordered(roots, frozenset(reductions(self.formula)))
 
     def addends(self) -> Iterator[str]:
-        """Yields the C++ statements that compute ``e0``, ``e1``, ...: the addends of each sum."""
+        """Yields the C++ statements that define ``e0``, ``e1``, ...: what a matrix element
+        contributes to each sum, in the order of :func:`reductions`.
+        """
         reduces = reductions(self.formula)
         names = self._names(ordered(r.args[0] for r in reduces))
         yield from cuda.statements([r.args[0] for r in reduces], names)

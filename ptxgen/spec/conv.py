@@ -136,7 +136,9 @@ class ConvSpec(WgmmaSpec):
         return replace(found, box=MapBox("w", sizes, pitches, item, b.box, swizzle=b.swizzle))
 
     def columns(self, tile: Operand) -> MapBox:
-        """Returns the im2col tensor map of the image; ``tile`` gives its box: channels, windows."""
+        """Returns the im2col tensor map of the image ``x``. ``tile``: shared-memory tile that a
+        copy fills; its box is channels x windows.
+        """
         low = (var("LOW_X"), var("LOW_Y"))
         sizes, pitches = (var("WIDE"), var("HIGH")), (var("PITCH"), var("ROW"), var("IMAGE"))
         windows = (var("ACROSS"), var("DOWN"))
@@ -186,7 +188,9 @@ class ConvSpec(WgmmaSpec):
 
     @property
     def stages_of_k(self) -> Expr:
-        """Stages of the whole reduction."""
+        """Number of stages that the whole reduction takes. Where no stage spans two taps, each tap
+        takes whole stages.
+        """
         return (
             ceil_div(K, self.bk) if self.load.whole_stages else TAPS * ceil_div(K // TAPS, self.bk)
         )
@@ -200,8 +204,8 @@ class ConvSpec(WgmmaSpec):
 
     @property
     def together(self) -> Expr:
-        """Operand elements that L2 should hold at a time. Windows count only for the CTAs in
-        flight, since neighbouring taps read nearly the same pixels.
+        """Number of operand elements that L2 should hold at a time. Windows count only for the CTAs
+        in flight, since neighbouring taps read nearly the same pixels.
         """
         if self.summed:
             return self.read
@@ -225,8 +229,8 @@ class ConvSpec(WgmmaSpec):
 
 
 def _pointers(second: str, *, biased: bool = True) -> tuple[Param, ...]:
-    """Returns the pointer parameters: image, ``second`` operand, bias if ``biased``, result,
-    workspace.
+    """Returns the pointer parameters of a convolution: image, the other operand (named ``second``),
+    bias if ``biased``, result, workspace.
     """
     return (
         ptr("x", "const Element*"),

@@ -55,9 +55,9 @@ LISTED = 128
 
 @dataclass(frozen=True)
 class Form:
-    """Variant of a delta kernel. ``delta_rule``: the delta rule, else the same recurrence without
-    it (SSD); ``row_groups``: number of groups of :data:`ptxgen.numerics.delta.GROUP` rows of a
-    state, one a lane.
+    """Variant of a delta kernel. ``dtype``: dtype of queries, keys and values; ``delta_rule``:
+    whether the recurrence has the delta rule, else it is the same without it (SSD); ``row_groups``:
+    number of groups of :data:`ptxgen.numerics.delta.GROUP` rows of a state, one a lane.
     """
 
     dtype: str
@@ -81,9 +81,10 @@ def strides(names: Iterable[str]) -> tuple[Param, ...]:
 class DeltaSpec(KernelSpec):
     """A kernel that loops over the tokens of a head and keeps its state in registers.
 
-    A CTA computes some columns of the state. A thread keeps :data:`ptxgen.numerics.delta.GROUP`
-    rows of ``columns_per_thread`` columns. There are as many threads as rows, so that each thread
-    copies one element of a token's query and key to shared memory.
+    A CTA computes some columns of the state, which has ``row_groups`` groups of
+    :data:`ptxgen.numerics.delta.GROUP` rows. A thread keeps one group of ``columns_per_thread``
+    columns. There are as many threads as rows, so that each thread copies one element of a token's
+    query and key to shared memory. ``delta_rule``: whether the recurrence has the delta rule.
     """
 
     columns_per_thread: int
@@ -117,7 +118,7 @@ class DeltaSpec(KernelSpec):
 
     @property
     def form(self) -> Form:
-        """Variant that the kernel is compiled for."""
+        """Variant that the kernel is compiled for (:class:`Form`), made of its own fields."""
         return Form(self.dtype, self.delta_rule, self.row_groups)
 
     @property
@@ -239,14 +240,15 @@ class DeltaSpec(KernelSpec):
 
 PARTS = ("descend", "ascend")
 SUMS_BYTES = 1 << 14
-"""Shared memory for the partial sums over columns of one array, in bytes."""
+"""Most shared memory, in bytes, for partial sums over columns of one array. It limits the tokens of
+a stage."""
 
 
 @dataclass(frozen=True)
 class DeltaGradSpec(DeltaSpec):
-    """A gradient kernel: it loops from the last token to the first with the state's gradient
-    ("descend"), or from the first to the last with the state ("ascend"). Of sums over columns, a
-    CTA computes the part of its columns.
+    """A gradient kernel. ``part``: "descend" (loops from the last token to the first with the
+    state's gradient) or "ascend" (from the first to the last with the state). A CTA has some
+    columns of the state; of a sum over columns it computes only that part.
     """
 
     columns_per_thread: int = numerics.QUAD
@@ -290,15 +292,17 @@ class DeltaGradSpec(DeltaSpec):
 
     @property
     def halved(self) -> tuple[tuple[int, int], ...]:
-        """Steps of the butterfly sum across lanes: shuffle distance, and sums that a lane keeps
-        after it.
+        """Steps of the butterfly sum across lanes, which halves the sums that a lane keeps: pairs
+        of shuffle distance, and number of sums after the step.
         """
         lanes = (self.row_groups << i for i in range(5) if self.row_groups << i < WARP)
         return tuple((o, numerics.GROUP >> (i + 1)) for i, o in enumerate(lanes))
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """Names of the output arrays that are sums over columns; a CTA writes one part of each."""
+        """Names of the output arrays that are sums over columns of the state. A CTA adds up its own
+        columns and writes one partial sum.
+        """
         if self.backwards:
             return ("dk",)
         return ("dq", "dk") if self.delta_rule else ("dq",)

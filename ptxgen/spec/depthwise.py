@@ -64,17 +64,19 @@ SPACE = Space(
 
 
 def nbytes(part: int, taps: int, pixels: int) -> int:
-    """Returns the bytes of a tile in shared memory: pixels in 16 bits and filters in f32."""
+    """Returns the shared memory of a tile, in bytes: ``pixels`` pixels of ``part`` 16-bit channels,
+    and for these ``taps`` taps of f32 filters, padded by :data:`GAP` elements.
+    """
     return pixels * part * 2 + taps * (part + GAP) * 4
 
 
 @dataclass(frozen=True)
 class DepthwiseSpec(KernelSpec):
-    """A depthwise kernel: a thread computes VECTOR channels of WINDOWS neighbouring windows of a
-    row.
+    """A kernel of depthwise convolutions: a thread computes VECTOR channels of WINDOWS neighbouring
+    windows of a row.
 
     Neighbouring windows share pixels: a thread reads them from shared memory once for a row of
-    taps.
+    taps. ``ctas_per_sm``: CTAs of ``threads`` threads that fit an SM's registers at least.
     """
 
     threads: int = 256

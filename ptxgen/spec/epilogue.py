@@ -26,7 +26,8 @@ PRODUCT = "product"
 
 class Array(NamedTuple):
     """An array that an epilogue formula reads or writes: its name, its dtype, and ``step``: "v" if
-    it has an element for each column, "u" if one element serves a whole row.
+    it has an element for each column, "u" if one element serves a whole row. ``written``: whether
+    the formula writes it.
     """
 
     name: str
@@ -90,7 +91,9 @@ class Epilogue:
 
     @property
     def counted(self) -> Expr:
-        """Bytes of A, B and C of the product, without the formula's other arrays."""
+        """Bytes of A, B and C of the product, each read or written once; the formula's other arrays
+        are not included.
+        """
         return (M * K + K * N + M * N) * ITEMSIZE[self.dtype]
 
     @property

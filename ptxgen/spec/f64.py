@@ -44,8 +44,8 @@ class TensorCores:
     """Granularity of a warp's tile along m and along n."""
 
     def fetched(self, rows: int, columns: int) -> int:
-        """Returns how many operand elements a thread loads together for its ``rows`` x ``columns``
-        outputs.
+        """Returns the number of elements of A and B that a thread loads for one instruction's k's,
+        if it computes ``rows`` x ``columns`` outputs.
         """
         return (rows + columns // 2) * self.mma_k // 4
 
@@ -72,8 +72,8 @@ class FmaUnits:
         return 2 * self.lanes[0], 2 * self.lanes[1]
 
     def fetched(self, rows: int, columns: int) -> int:
-        """Returns how many operand elements a thread loads together for its ``rows`` x ``columns``
-        outputs.
+        """Returns the number of elements of A and B that a thread loads for one k, if it computes
+        ``rows`` x ``columns`` outputs.
         """
         return rows + columns
 

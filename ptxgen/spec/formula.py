@@ -128,7 +128,9 @@ def _select(node: Node, condition: str, then: str, otherwise: str) -> str:
 
 
 def _compares_floats(condition: Node) -> bool:
-    """Returns whether the compiler can see a comparison of floats in a condition."""
+    """Returns whether ``condition`` contains a comparison of floats that the compiler might merge
+    with the choice it controls (:func:`_select`). Calls count, since they may be inlined.
+    """
     if condition.op in _COMPARE:
         return condition.args[0].type in _LETTER
     return condition.op == "call" or any(

@@ -61,9 +61,11 @@ GATHER_THREADS, AHEAD = 256, 4
 LANES_MAX = 1 << 15
 """Most threads that share a row of a gather."""
 FILLED = 1 << 18
-"""Threads that fill a GPU; in gathers with fewer, more threads share a row."""
+"""Number of threads that fill a GPU. Gathers of fewer rows have several threads for each row, to
+reach this number."""
 BYTES_MAX = INDEX_MAX - AHEAD * LANES_MAX
-"""Most bytes of a row of a gather; the threads' 32-bit offsets run past its end."""
+"""Most bytes of a row of a gather, since the threads' 32-bit offsets exceed the length of a row by
+up to AHEAD * LANES_MAX."""
 GATHERS = Space(
     "gather",
     (
@@ -79,7 +81,9 @@ GATHERS = Space(
 
 
 def gather_lanes(rows: int, units: int) -> int:
-    """Returns how many threads share a row, for ``rows`` rows of ``units`` vectors."""
+    """Returns the number of threads that share a row in a gather of ``rows`` rows of ``units``
+    vectors: more for longer rows, and more if there are few rows.
+    """
     lanes = 1
     while lanes < GATHER_THREADS and lanes * AHEAD < units:
         lanes *= 2
@@ -90,8 +94,8 @@ def gather_lanes(rows: int, units: int) -> int:
 
 @dataclass(frozen=True)
 class GatherSpec(KernelSpec):
-    """A kernel that gathers rows. A thread copies ``vector_bytes`` bytes at a time, and loads
-    ``vectors_per_thread`` such pieces before it stores them.
+    """A kernel that gathers rows of an array by an index array. A thread copies ``vector_bytes``
+    bytes at a time, and loads ``vectors_per_thread`` such pieces before it stores them.
     """
 
     vector_bytes: int
@@ -197,7 +201,8 @@ SCATTERS = Space(
 RUNS = 16
 """Sorted runs that one merge pass joins."""
 TURNS = 8
-"""Column tiles that a CTA sums of each of its rows, where these have few contributions."""
+"""Column tiles, each as wide as a warp's loads, that a CTA of "sum" computes of rows with few
+contributions. Rows with many have a CTA for each tile."""
 PARTS = ("sort", "merge", "leaves", "sum")
 
 
@@ -206,12 +211,12 @@ class ScatterSpec(KernelSpec):
     """A kernel of one step of a scatter-add.
 
     ``part``: "sort" (a CTA sorts a block of indices with their positions), "merge" (a thread finds
-    the rank of one key among :data:`RUNS` runs of ``run_length`` keys each), "leaves" (CTAs add the
-    leaves of rows that have several) or "sum" (CTAs finish rows: a row with few contributions in
-    the CTA of its block of rows, a row with many in the CTA of its block of keys).
-    ``vector_bytes``: bytes of a row that a thread reads at a time; 0: an element. ``rows_per_cta``:
-    result rows that a CTA sums, one of :data:`CTA_ROWS`. ``accumulate``: whether the kernel adds to
-    the result's old values.
+    the rank of one key among :data:`RUNS` runs of ``run_length`` keys each), "leaves" (for rows
+    with more than 1024 contributions, CTAs add up each leaf of 1024) or "sum" (CTAs finish rows: a
+    row with few contributions in the CTA of its block of rows, a row with many in the CTA of its
+    block of keys). ``vector_bytes``: bytes of a row that a thread reads at a time; 0: an element.
+    ``rows_per_cta``: result rows that a CTA sums, one of :data:`CTA_ROWS`. ``accumulate``: whether
+    the kernel adds to the result's old values.
     """
 
     part: str

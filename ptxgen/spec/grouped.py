@@ -40,7 +40,8 @@ from ptxgen.spec.wgmma import WgmmaSpec
 
 GROUPS = var("GROUPS")
 TABLE_BYTES = 8 * (GROUPS_MAX + 1)
-"""Shared memory of the group table, in bytes: the end of each group's rows, and of its tiles."""
+"""Shared memory of the group table, in bytes: two 32-bit words for each group, and for one more:
+the end of its rows, and of its tiles."""
 GROUPINGS = ("rows", "sums")
 """Dimension that the groups divide: rows of A and of the result ("rows"), or the reduction
 ("sums"), where each group has a result matrix of its own."""
@@ -145,8 +146,8 @@ class GroupedSpec(GemmSpec):
 
     @property
     def table_rows(self) -> int:
-        """Rows of an output tile, for the group table's count of tiles; 1 where groups divide the
-        reduction.
+        """Rows of an output tile by which the group table counts a group's tiles; 1 where groups
+        divide the reduction.
         """
         return self.bm if self.grouped_by == "rows" else 1
 

@@ -41,8 +41,8 @@ WIDENINGS = {"shift": 16, "extend": 1}
 """Methods to widen a 4-bit element to 8 bits, with the factor that each multiplies by: a shift into
 the upper half, or sign extension."""
 BLOCK = 32
-"""4-bit elements in a vector of 16 bytes; also the k's of an instruction, and the rows that one
-ldmatrix reads, which divide a warp's tile."""
+"""Number of k's of an instruction (``mma.sync`` m16n8k32), and of rows or columns in a block of a
+warp's tile. It is also the number of 4-bit elements in 16 bytes."""
 
 
 @cache
@@ -67,8 +67,9 @@ def _power(x: int) -> bool:
 
 @dataclass(frozen=True)
 class OrderedSide(Side):
-    """Shared-memory tile with permuted rows, so that the 8 rows of an ldmatrix matrix are
-    neighbours. Its row ``place`` holds row ``row_order``, a C++ expression of ``place``.
+    """Shared-memory tile whose rows are stored in another order, so that the 8 rows of a matrix
+    that ldmatrix reads are neighbours. ``row_order``: C++ expression of the operand's row that is
+    stored as row ``place``.
     """
 
     row_order: str
@@ -89,8 +90,9 @@ class Elements(KernelSpec):
 
 
 class ProductSpec(Elements):
-    """Base of the kernels of ``D[M, N] = epilogue(A . B)``. Their accumulators hold ``scale`` times
-    the sum.
+    """Base of the kernels of ``D[M, N] = epilogue(A . B)``, in tiles of ``bm`` x ``bn`` outputs and
+    stages of ``bk`` k's. Their accumulators hold ``scale`` times the sum. ``layout``: storage of B,
+    "rcr" [N, K] or "rrr" [K, N].
     """
 
     layout: str
@@ -123,7 +125,9 @@ class ProductSpec(Elements):
 
     @property
     def largest(self) -> int:
-        """Largest magnitude that one k adds to an accumulator."""
+        """Largest magnitude that the product of two elements adds to an accumulator, :attr:`scale`
+        included.
+        """
         return self.element.product * self.scale
 
     @property
@@ -245,7 +249,9 @@ class Int4Spec(ProductSpec):
 
     @property
     def scale(self) -> int:
-        """Factor by which the accumulators exceed the true sum."""
+        """Factor by which the accumulators exceed the true sum: the square of the factor by which
+        widening multiplies each element (:data:`WIDENINGS`).
+        """
         return WIDENINGS[self.widen] ** 2
 
     @property
@@ -291,7 +297,9 @@ class Int4Spec(ProductSpec):
 
     @property
     def steps(self) -> Expr:
-        """Stages that a CTA multiplies for one tile."""
+        """Stages of the ring that a CTA multiplies for each tile; the CTAs of a cluster share the
+        reduction.
+        """
         return ceil_div(K, self.bk * self.cluster_k)
 
     @property

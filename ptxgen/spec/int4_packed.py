@@ -27,8 +27,8 @@ from ptxgen.spec.wgmma import COORDINATE_MAX, Instruction, Operand, Packed, Ring
 LINE = 128
 """Divisor of the row pitch of unpacked copies, in bytes; also the k's of a stage of the ring."""
 SHARED = 24 << 10
-"""Shared memory of an unpacking CTA, in bytes: the CTAs of an SM together claim nearly all of
-it."""
+"""Shared memory, in bytes, that an unpacking CTA claims without using it
+(:attr:`UnpackSpec.shared_bytes`). The CTAs of an SM together claim nearly all of it."""
 COLUMNS = 128
 """Columns of B that a consumer warpgroup computes: two fragments of 64."""
 
@@ -101,7 +101,9 @@ class UnpackSpec(PreparingSpec, problems.Elements):
 
     @property
     def unit(self) -> int:
-        """Granularity of the rows of ``y``, in elements: 16 or 32."""
+        """Number of elements of which rows of ``y`` are a multiple: 32 with ``split_parity``, else
+        16.
+        """
         return 32 if self.split_parity else 16
 
     @property
@@ -184,7 +186,9 @@ class PackedSpec(Ring, problems.ProductSpec):
     # -- derived --------------------------------------------------------------
     @property
     def scale(self) -> int:
-        """Factor by which the accumulators exceed the true sum."""
+        """Factor by which the accumulators exceed the true sum: 16 for signed elements, since the
+        bytes of B are 16 times its elements; else 1.
+        """
         return 16 if self.signed else 1
 
     @property
@@ -258,7 +262,7 @@ class PackedSpec(Ring, problems.ProductSpec):
 
     @property
     def required_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        """Index bounds that fail for very large sizes, so that ``requires`` states them."""
+        """Index bounds that do not hold for very large sizes; ``requires`` excludes these sizes."""
         return (
             ("tile_m * BM and the rows of a tile, as coordinates", M + self.bm, COORDINATE_MAX),
             ("tile_n * BN and the columns of a tile, as coordinates", N + self.bn, COORDINATE_MAX),

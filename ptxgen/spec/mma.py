@@ -65,8 +65,9 @@ class MmaLoop(StagedSpec):
         return Turns(self.block) if self.split == "serial" else super().meeting
 
     def fragment_registers(self, wide: MmaSide, slim: MmaSide, sums: int) -> int:
-        """Returns the registers of a thread: ``sums`` sets of accumulators, addresses, fragments of
-        operands of 16 rows (``wide``) and 8 columns (``slim``).
+        """Returns the registers that a thread needs: ``sums`` sets of accumulators, about 24 for
+        addresses, and buffers for fragments of the operands. ``wide``: tile of the operand with the
+        instruction's 16 rows; ``slim``: that of the one with its 8 columns.
         """
         fetched = self.buffers * (4 * wide.fragments + 2 * slim.fragments)
         return sums * 4 * wide.fragments * slim.fragments + 24 + fetched
@@ -191,8 +192,8 @@ class MmaSpec(MmaLoop):
 
     @property
     def uncut(self) -> str:
-        """C++ condition that no cp.async crosses the edge of an operand that is contiguous along m
-        or n.
+        """C++ condition under which no cp.async crosses the edge of an operand that is contiguous
+        along m or n; empty if none can.
         """
         conditions = [
             f"({o} % {MMA_COPIES[side.copy] // 2} == 0 || {o} - {o}0 >= B{o.upper()})"
@@ -208,8 +209,9 @@ class MmaSpec(MmaLoop):
 
     @property
     def ragged(self) -> bool:
-        """Whether the kernel has code that stores unaligned rows of the result by vectors. A kernel
-        that copies B [K, N] by vectors needs none: B's rows are aligned, and so are the result's.
+        """Whether the kernel's source has a path that stores rows of the result by vectors though
+        they begin at unaligned addresses. Kernels that copy B [K, N] by vectors have none: they
+        require aligned rows of B, and rows of the result are as long, hence aligned, too.
         """
         return self.layout[1] == "T" or self.copy_b != "vector"
 

@@ -63,20 +63,23 @@ SPACE = Space(
 
 VECTOR_BYTES = 16
 BESIDE = 4
-"""Square blocks of a warp that are neighbours along the second dimension."""
+"""Square blocks that are neighbours along the second dimension and are copied by neighbouring
+lanes."""
 INDEXINGS = ("factor", "flat", "rows", "blocks", "any", "wide")
 DIVIDEND_MAX = (1 << 31) - 1
-"""Largest dividend of the division by multiplication (``quotient`` in the template)."""
+"""Largest index that a kernel divides by multiplication with a precomputed inverse (:func:`magic`),
+which is exact below 2^31."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """Variant of a pointwise kernel: a formula, and the strides of its arrays.
+    """Variant of a pointwise kernel: a ``formula``, and the strides of its arrays.
 
-    ``sets``: for each array (the formula's inputs in order, without scalars, then its results) the
-    index of its stride set. ``steps``: a letter for each set, its step along the innermost
-    dimension: "v" 1, in aligned vectors; "u" 0; "w" any, but "v" along the next dimension; "s" any.
-    ``rank``: number of dimensions.
+    A stride set has the strides of one or several arrays along all dimensions. ``sets``: for each
+    array (the formula's inputs in order, without scalars, then its results) the index of its set.
+    ``steps``: a letter for each set, its step along the innermost dimension: "v" 1, in aligned
+    vectors; "u" 0; "w" any, but "v" along the next dimension; "s" any. ``rank``: number of
+    dimensions.
     """
 
     formula: Formula
@@ -100,9 +103,9 @@ class Form:
 
     @cached_property
     def factor(self) -> tuple[str, str] | None:
-        """Names of the array and of the scalar in memory whose product is the only result, in
-        place; None for other formulas. Where that scalar is 1 the array need not change: a product
-        with 1 is exact and rounds to the dtype that it came from.
+        """Names (array, scalar) if the formula multiplies an array, in place, by a scalar in
+        memory, and does nothing else; else None. Where that scalar is 1 the array need not change:
+        a product with 1 is exact and rounds to the dtype that it came from.
         """
         outputs = self.formula.outputs
         if len(outputs) > 1 or outputs[0].node.op != "mul" or self.rank > 1:
@@ -123,8 +126,9 @@ class Form:
 
 
 def vectors(formula: Formula) -> tuple[int, int]:
-    """Returns the number of elements of a vector (16 bytes of the smallest dtype, at most 32 of the
-    largest) and of a side of a square block (at most 16 bytes of any dtype).
+    """Returns the elements of a vector, and those along a side of a square block, for the dtypes of
+    ``formula``. A vector has 16 bytes of the smallest dtype, at most 32 of the largest; a side at
+    most 16 bytes of any.
     """
     dtypes = [i.dtype for i in formula.inputs if i.kind != "scalar"]
     sizes = [ITEMSIZE[d] for d in (*dtypes, *(o.dtype for o in formula.outputs))]
@@ -149,7 +153,8 @@ FORMS: Mapping[str, Form] = {
     "any": Form(_representative(), (0, 1, 2), "sus", 3),
     "wide": Form(_representative(), (0, 1, 2), "sus", 3),
 }
-"""Representative variant of each indexing, which the route table lists."""
+"""Variants that stand for each value of ``PointwiseSpec.indexing``. The route table lists their
+kernels; those of other variants are derived."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +236,9 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def batch(self) -> int:
-        """Pieces that a thread loads before it computes the first, as registers allow."""
+        """Pieces (vectors or elements) that a thread loads before it computes the first: as many of
+        ``vectors_per_thread`` as registers allow.
+        """
         read = sum(ITEMSIZE[i.dtype] for i in self.form.formula.inputs if i.kind != "scalar")
         registers = -(-read * self.vector // 4)
         return max(1, min(self.vectors_per_thread, 40 // max(registers, 1)) & -2 or 1)
@@ -259,8 +266,8 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def divisors(self) -> tuple[str, ...]:
-        """Names of the size parameters, by which indices are divided, innermost first, without the
-        outermost dimension.
+        """Names of the parameters by which a kernel divides an element's index to find its
+        coordinates: sizes of all dimensions but the outermost, innermost first.
         """
         if self.form.rank == 1:
             return ()
@@ -272,7 +279,9 @@ class PointwiseSpec(KernelSpec):
         return (first, *(f"d{i}" for i in range(1, self.form.rank - 1)))
 
     def strides(self, of: int) -> Iterator[tuple[int, str]]:
-        """Yields the dimensions and stride parameters of stride set ``of``, innermost first."""
+        """Yields a pair (dimension, name of its stride parameter) for each dimension of stride set
+        ``of``, innermost first. A fixed step along the innermost dimension has no parameter.
+        """
         stepped = self.form.steps[of] in ("s", "w") or self.indexing == "blocks"
         for dimension in range(0 if stepped else 1, self.form.rank):
             yield dimension, f"t{of}_{dimension}"

@@ -10,7 +10,9 @@ from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, WARP, Kernel
 
 
 class PreparingSpec(KernelSpec):
-    """Base of the kernels that convert operands, ``vectors_per_thread`` vectors a thread."""
+    """Base of the kernels that convert operands ahead of a product. A thread converts
+    ``vectors_per_thread`` vectors; a CTA has ``cta_threads`` threads.
+    """
 
     cta_threads: int
     vectors_per_thread: int

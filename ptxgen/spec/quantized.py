@@ -29,26 +29,29 @@ from ptxgen.spec.prepare import PreparingSpec
 
 BLOCKS, COUNT = var("BLOCKS"), var("COUNT")
 PIECE = 64
-"""Weight elements in a block of a row; the variable ``BLOCKS`` counts the blocks of all rows."""
+"""Consecutive elements of a row of the weight that make a block; formats in :data:`LOOKED_UP` have
+a scale for each. The variable ``BLOCKS`` counts the blocks of all rows."""
 FORMAT = "format in which the weight is stored"
 """Description of the field ``format``, for the ``ptxgen`` command."""
 _DTYPES = ("f32", "bf16", "f16")
 
 
 def looked_up(format: WeightFormat) -> bool:
-    """Returns whether GEMM kernels can multiply by the stored codes of ``format``, with the
-    codebook in registers: 4-bit codes with f32 scales in blocks of :data:`PIECE`.
+    """Returns whether GEMM kernels can read a weight of ``format`` as it is stored and look its
+    codes up in a table: 4-bit codes, decoded as scale times codebook entry, with an f32 scale for
+    each block of :data:`PIECE` elements.
     """
     plain = format.decoding == "scale * code" and format.scales == "f32"
     return plain and format.bits == 4 and format.integers is None and format.block == PIECE
 
 
 LOOKED_UP = tuple(format for format in FORMATS.values() if looked_up(format))
-"""Weight formats whose codebook kernels keep in registers or in shared memory."""
+"""Weight formats that GEMM kernels can read as they are stored (:func:`looked_up`); the codebook is
+in registers or in shared memory."""
 
 
 class QuantizedSpec(KernelSpec):
-    """Base of the kernels that read a quantized weight as it is stored."""
+    """Base of the kernels that read a quantized weight as it is stored, in ``format``."""
 
     format: WeightFormat
 
@@ -69,8 +72,8 @@ class QuantizedSpec(KernelSpec):
 
 
 class LookedUpSpec(QuantizedSpec):
-    """Base of the kernels that hold the codebook of a :data:`LOOKED_UP` format in registers or in
-    shared memory.
+    """Base of the kernels that decode a weight by a table in registers or in shared memory, for the
+    formats in :data:`LOOKED_UP`.
     """
 
     def takes(self, dtype: Hashable) -> bool:

@@ -111,7 +111,9 @@ class QuantizedTensorSpec(MmaLoop, QuantizedSyncSpec):
         return 2 * self.crews
 
     def side(self, x: str) -> MmaSide:
-        """Returns the tile of operand "a" or "b" in shared memory; B is the widened, dense one."""
+        """Returns the shared-memory tile of operand "a" or "b". That of B holds the weight after
+        the producer warps have widened its 4-bit indices to ``dtype``.
+        """
         return MmaSide(copy="vector", wide=x == "b", **self.side_arguments(x, self.packed.threads))
 
     @property

@@ -54,13 +54,14 @@ class Packed:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a stage of indices, with an f32 scale for each vector."""
+        """Bytes of a stage of the weight: for each vector, 16 bytes of indices and an f32 scale."""
         return self.rows * self.parts * (16 + 4)
 
 
 class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
     """Base of the GEMM kernels whose B is a quantized weight as it is stored: ``data`` (4-bit
-    indices) and ``scales`` (f32), together 9 bytes for 16 elements.
+    indices) and ``scales`` (f32), together 9 bytes for 16 elements. ``producer_warps``: warps that
+    copy the operands.
     """
 
     producer_warps: int
@@ -76,7 +77,7 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
 
     @property
     def crews(self) -> int:
-        """Number of producer teams; 1 if all producers work on each stage."""
+        """Number of producer teams: ``teams``, or 1 if all producers share each stage."""
         return self.teams or 1
 
     @property
@@ -96,7 +97,9 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
         return Packed(rows, columns // INDICES, self.producer_warps * WARP // self.crews)
 
     def check_packed(self) -> None:
-        """Raises SpecError if the threads of a producer team do not divide a stage's vectors."""
+        """Raises SpecError if a stage of the weight is not whole vectors of indices, or if the
+        threads of a producer team do not divide these evenly.
+        """
         packed, name = self.packed, self.name
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
         columns = packed.parts * INDICES

@@ -115,7 +115,7 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
 
     @property
     def columns(self) -> int:
-        """Elements in a row of the weight's stage."""
+        """Elements in a row of a weight's stage: ``bk`` if rows run along k, else ``bn``."""
         return self.bk if self.along_k else self.bn
 
     @property
@@ -162,7 +162,9 @@ class QuantizedPairsSpec(QuantizedSyncSpec):
         return TABLE + max(self.stages * self.stage_bytes, 4 * self.bm * self.exchange_pitch)
 
     def check_table(self) -> None:
-        """Raises SpecError if threads, lanes or blocks do not divide a stage of the weight."""
+        """Raises SpecError if a stage of the weight is not whole vectors of indices, or if producer
+        threads, a warp's fragments or the blocks of a scale do not divide it evenly.
+        """
         name, threads = self.name, self.producer_warps * WARP
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
         whole = self.parts * INDICES

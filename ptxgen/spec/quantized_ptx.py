@@ -35,7 +35,8 @@ from ptxgen.spec.quantized import FORMAT, LOOKED_UP, PIECE, LookedUpSpec
 
 LOOKUPS = ("select", "shuffle")
 _ROWS_AT_ONCE = 1 << 9
-"""Most tiles along M that have a CTA of their own; these CTAs loop over the others."""
+"""Most tiles along M (in :class:`FinishSpec` rows) that have CTAs of their own; these CTAs loop
+over the others."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,9 @@ class QuantizedPtxSpec(LookedUpSpec):
 
     @property
     def rows_ahead(self) -> bool:
-        """Whether A is loaded as far ahead as codes; registers suffice for few rows a thread."""
+        """Whether A is loaded as many steps ahead as the codes. Registers suffice for that if a
+        thread has few rows.
+        """
         return self.tm * self.prefetch <= 8
 
     @property
@@ -121,7 +124,9 @@ class QuantizedPtxSpec(LookedUpSpec):
 
     @property
     def tn_taken(self) -> tuple[int, ...]:
-        """Legal values of ``tn``; in layout NN a thread reads whole words of codes."""
+        """Legal values of ``tn``, the columns of a thread. Layout NN excludes 1 and 2: there a
+        thread reads whole 32-bit words of codes.
+        """
         return (1, 2, 4, 8) if self.layout == "NT" else (4, 8)
 
     @property

@@ -57,7 +57,9 @@ def stride_params(
 
 @dataclass(frozen=True)
 class RecurrenceSpec(KernelSpec):
-    """Base of the kernels of recurrences: a CTA loops over the tokens of some channels."""
+    """Base of the kernels of recurrences: a CTA loops over the tokens of some channels. ``part``:
+    "forward", or "backward" (gradients, from the last token to the first).
+    """
 
     part: str = "forward"
     dtype: str = "bf16"
@@ -96,7 +98,7 @@ class RecurrenceSpec(KernelSpec):
 
     @property
     def prefetched_tokens(self) -> int:
-        """Tokens past the end that the kernel's index arithmetic may reach."""
+        """Tokens past the last that the kernel's indices may reach, since it loads ahead."""
         raise NotImplementedError
 
     def describe(self) -> tuple[str, ...]:
@@ -176,8 +178,8 @@ class SelectiveSpec(RecurrenceSpec):
 
     @property
     def slot(self) -> int:
-        """f32 values that a thread of the backward kernel has in shared memory for each token:
-        states, or sums over channels, whichever are more.
+        """f32 values that a thread of the backward kernel keeps in shared memory for each token:
+        its states, or its sums over channels, whichever are more.
         """
         return max(self.states_per_lane, 2 * self.states_per_lane // self.sharing)
 
@@ -194,8 +196,8 @@ class SelectiveSpec(RecurrenceSpec):
 
     @property
     def least(self) -> int:
-        """Fewest states of a channel that the kernel supports, since the contract's tiles (and
-        backward its blocks of channels) depend on their number; 0: none.
+        """Smallest number of states for which the contract prescribes the kernel's ``tile_tokens``
+        and, backward, its number of channels; 0: there is none.
         """
         served = (
             n
@@ -261,7 +263,9 @@ class SelectiveSpec(RecurrenceSpec):
 
 @dataclass(frozen=True)
 class LinearSpec(RecurrenceSpec):
-    """A linear recurrence: a thread computes a channel, and loads ``prefetch`` tokens ahead."""
+    """A kernel of a linear recurrence, with ``threads`` threads in a CTA: a thread computes a
+    channel, and loads ``prefetch`` tokens ahead.
+    """
 
     threads: int = WARP
     prefetch: int = 16

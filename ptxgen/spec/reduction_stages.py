@@ -147,7 +147,8 @@ class Stage:
 
     ``reductions``: the stage's reductions; ``outputs``: results for elements, in the last stage;
     ``reads``: arrays of elements and columns; ``body``: C++ statements for an element; ``after``:
-    C++ statements for the row, once its reductions are known.
+    C++ statements for the row, once its reductions are known; ``values``: C++ names of the nodes
+    that are known in the stage.
     """
 
     reductions: list[Reduction]
@@ -166,7 +167,7 @@ class Stage:
     @property
     def alone(self) -> list[Reduction]:
         """Reductions to which only the element at a known index contributes (:attr:`Reduction.at`);
-        it is read directly from memory.
+        the kernel reads that element directly from memory, instead of reducing the row.
         """
         return [r for r in self.reductions if r.at is not None and not self.held]
 
@@ -184,9 +185,9 @@ class Stage:
 class Plan:
     """A row formula, cut into stages at its reductions.
 
-    Stage s computes the element values that reductions of depth s need, and reduces them. The last
-    stage writes the results for elements. ``keep``: whether expensive element values that a later
-    stage needs again are kept, instead of recomputed.
+    Stage s computes the reductions that depend on s earlier ones, each on the one before, and the
+    element values that they reduce. The last stage writes the results for elements. ``keep``:
+    whether expensive element values that a later stage needs again are kept, instead of recomputed.
     """
 
     def __init__(self, formula: Formula, keep: bool) -> None:
@@ -234,8 +235,9 @@ class Plan:
 
     @property
     def held(self) -> int:
-        """Most bytes that are kept for an element at a time, rounded up to one of
-        :data:`KEPT_SIZES`.
+        """Most bytes that a kernel keeps for an element at any stage: arrays that are still to be
+        read, and values kept for later stages. Rounded up to one of :data:`KEPT_SIZES`; raises
+        ShapeError if that is not enough.
         """
         most = 0
         for s in range(len(self.all_stages)):
@@ -255,8 +257,8 @@ class Plan:
 
     @property
     def in_place(self) -> bool:
-        """Whether the only value that is kept for later stages is one f32, and these read no
-        elements, so that it can overwrite the elements in shared memory.
+        """Whether kept values can overwrite the elements in shared memory: a single f32 value is
+        kept for later stages, and these read no elements.
         """
         made = next((i for i, s in enumerate(self.stages) if s.kept), None)
         if made is None or [n.type for n in self.kept] != ["f32"]:
@@ -292,8 +294,8 @@ class Plan:
         ]
 
     def _row_values(self, depth: int) -> list[str]:
-        """Returns the C++ statements for values of a row, once reductions up to ``depth`` are
-        known.
+        """Returns the C++ statements that compute, once for a row, the values that follow from the
+        reductions of the first ``depth`` stages.
         """
         known = [
             n

@@ -46,17 +46,21 @@ class Step:
 
     @cached_property
     def grid(self) -> Expr:
-        """Number of CTAs (grid.x), in the problem's variables."""
+        """Number of CTAs (grid.x), with the problem's variables in place of the kernel's."""
         return self.kernel.grid.substitute(self.given)
 
     @cached_property
     def requires(self) -> Expr:
-        """Predicate under which the kernel is correct, in the problem's variables."""
+        """Predicate under which the kernel is correct, with the problem's variables in place of the
+        kernel's.
+        """
         return self.kernel.requires.substitute(self.given)
 
     @cached_property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        """Index bounds (:attr:`KernelSpec.index_bounds`), in the problem's variables."""
+        """Bounds of the kernel's 32-bit index arithmetic (:attr:`KernelSpec.index_bounds`), with
+        the problem's variables in place of the kernel's.
+        """
         bounds = self.kernel.index_bounds
         return tuple((text, value.substitute(self.given), limit) for text, value, limit in bounds)
 
@@ -67,7 +71,9 @@ class Step:
 
     @cached_property
     def cost(self) -> KernelCost | None:
-        """Work of the kernel (:attr:`KernelSpec.cost`), in the problem's variables."""
+        """Work of the kernel (:attr:`KernelSpec.cost`), with the problem's variables in place of
+        the kernel's.
+        """
         cost = self.kernel.cost
         return None if cost is None else cost.substitute(self.given)
 
@@ -191,7 +197,7 @@ TWINS_MAX = 1024
 
 @dataclass(frozen=True)
 class RouteTable:
-    """Routes of one kind of problems, in order.
+    """Routes of one kind of problems, ``space``, in order.
 
     ``dtypes``: dtypes that the table supports. ``routes`` are written for the first;
     :meth:`Route.of` derives the others, which differ only in the types that kernels read and write.

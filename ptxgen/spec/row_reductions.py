@@ -60,10 +60,11 @@ LANE_SUMS = var("LANE_SUMS")
 DOWN_RESULTS_MAX = 2
 """Most results of a formula that are sums down rows; their partial sums have 8 bytes each."""
 HANDED = 4
-"""Most reductions in a stage of a formula for which a row may be split over CTAs: their sums go
-through scratch memory, 8 bytes each."""
+"""Most reductions that a stage of a formula may have in kernels that split a row over CTAs. Their
+sums pass from launch to launch through scratch memory, 8 bytes each."""
 ROW_PREFETCH_MAX = 48
-"""Most registers of a lane for prefetched column values of a whole row."""
+"""Most registers in which a lane holds, for a whole row, its elements of inputs with one element
+for each column (a norm's weight and bias). If they need more, they are loaded group by group."""
 EARLY_PREFETCH_MAX = 16
 """Most registers of a lane for operands with one element a column (such as a norm's weight) that
 are loaded together with the row. If they need more, they are loaded when a stage uses them."""
@@ -90,7 +91,8 @@ DOWN_COLS, DOWN_READ = 8 * LEAF, 4
 """Largest values of the variables COLS and READ (bytes read for each element) where results are
 sums down rows."""
 DOWN_MAX = WORKSPACE_MAX // (DOWN_RESULTS_MAX * 8)
-"""Largest value of LANE_SUMS * COLS, so that the lanes' sums fit the workspace."""
+"""Largest product LANE_SUMS * COLS: number of partial sums down rows that fit the workspace for
+each result."""
 DOWN_ELEMENTS = (DOWN_MAX // LANES - DOWN_COLS) * LEAF
 """Largest product ROWS * COLS for which ``LANE_SUMS * COLS <= DOWN_MAX`` holds whatever ROWS is."""
 DOWN_SPACE = Space(
@@ -109,8 +111,9 @@ DOWN_SPACE = Space(
 
 @cache
 def way(variant: str) -> int:
-    """Returns the value of the variable WAY for ``variant``: 0 if kernels that split rows over CTAs
-    do not apply, 1 if they compute one stage and no results for elements, else 2.
+    """Returns the value of the variable WAY for ``variant``, which says what kernels that split
+    rows over CTAs compute: 1, one stage and no results for elements; 2, more than that. 0: they do
+    not apply (more than two stages, or more than :data:`HANDED` reductions in one).
     """
     found = plan(variant, False)
     most = max((len(s.reductions) for s in found.stages), default=0)
@@ -129,8 +132,9 @@ def held(variant: str) -> int:
 
 @cache
 def reads(variant: str) -> int:
-    """Returns the value of the variable READ for ``variant``: bytes read for each element, over all
-    arrays; :data:`READ_MAX` if elements have 1 byte, or results do not fit where the arrays were.
+    """Returns the value of the variable READ for ``variant``: bytes that a kernel reads for each
+    element, over all arrays. It is :data:`READ_MAX`, too many for kernels that stage rows in shared
+    memory, if elements have 1 byte, or if the results do not fit in the place of the arrays.
     """
     found = plan(variant, False)
     sizes, made = ([x.nbytes for x in a] for a in (found.elements, found.element_outputs))
@@ -144,7 +148,9 @@ def reads(variant: str) -> int:
 
 @cache
 def facts(variant: str) -> Mapping[str, int]:
-    """Returns the problem variables that follow from ``variant``, by name."""
+    """Returns the variables of a problem that depend on ``variant`` alone, by name: HELD, READ,
+    WAY, MOVED, WORK and PASSES (the module's docstring defines them).
+    """
     found = plan(variant, False)
     moved = sum(x.nbytes for x in (*found.elements, *found.element_outputs))
     return MappingProxyType(
@@ -186,8 +192,8 @@ class RowSpec(KernelSpec):
     ``leaves_per_warp``: leaves that a warp holds at a time. ``rows_per_cta``: rows of a CTA, a warp
     each. ``lanes``: lanes that share a row; ``groups_per_lane``: groups of a leaf that a lane
     holds; short rows have fewer of both than the contract's. ``vectorized``: elements move in
-    16-byte vectors. ``persistent``: CTAs loop over the rows. ``variant``: the formula and its
-    dtypes.
+    16-byte vectors. ``persistent``: CTAs loop over the rows. ``ctas_per_sm``: CTAs that share an
+    SM, which bounds the registers. ``variant``: the formula and its dtypes.
     """
 
     part: str
@@ -275,7 +281,7 @@ class RowSpec(KernelSpec):
         return "sm_80" if room and self.part != "cluster" else "sm_90"
 
     def of(self, dtype: Hashable) -> Self:
-        """Returns this kernel for another variant."""
+        """Returns this kernel for another variant, ``dtype`` (a formula with its dtypes)."""
         return self if dtype == self.variant else replace(self, variant=str(dtype))
 
     @property
@@ -308,7 +314,7 @@ class RowSpec(KernelSpec):
 
     @property
     def capacity(self) -> int:
-        """Elements of a row that the kernel holds at a time."""
+        """Elements of a row that all warps of the kernel together hold at a time."""
         return (
             self.lanes
             * self.groups_per_lane
@@ -337,29 +343,37 @@ class RowSpec(KernelSpec):
 
     @property
     def in_place(self) -> bool:
-        """Whether kept values of a warp's first leaf overwrite its elements in shared memory."""
+        """Whether values that are kept for later stages overwrite elements in shared memory, those
+        of the first of a warp's two leaves.
+        """
         return self.part == "staged" and self.leaves_per_warp == 2 and bool(self.plan.kept)
 
     def _words(self, arrays: list[Array]) -> int:
-        """Returns the registers of a lane for its group of elements of each of ``arrays``, while it
-        loads them.
+        """Returns the registers that a lane needs to load one group of elements of each of
+        ``arrays``; unaligned loads take four more for each array.
         """
         return sum(i.words + (0 if self.vectorized else 4) for i in arrays)
 
     @property
     def at_once(self) -> bool:
-        """Whether a lane loads column values for all its groups of a row together."""
+        """Whether a lane loads its elements of inputs of kind "column" (a norm's weight and bias)
+        for all its groups of a row together, instead of group by group.
+        """
         short = self.warps <= 2 and self.leaves_per_warp == 1 and self.groups_per_lane > 1
         return short and 0 < self._columns <= ROW_PREFETCH_MAX
 
     @property
     def early(self) -> bool:
-        """Whether column values are loaded together with the row, before its sums are known."""
+        """Whether inputs with one element for each column (a norm's weight and bias) are loaded
+        together with the row, before the row's sums are known.
+        """
         return self.part == "held" and self.warps == 4 and 0 < self._columns <= EARLY_PREFETCH_MAX
 
     @property
     def _columns(self) -> int:
-        """Registers of a lane for the column values of all its groups of a leaf."""
+        """Registers of a lane for the elements of inputs of kind "column" (a norm's weight and
+        bias) that belong to its groups of a leaf.
+        """
         return self._words(self.plan.columns) * self.groups_per_lane
 
     @property
@@ -378,7 +392,9 @@ class RowSpec(KernelSpec):
 
     @property
     def fused(self) -> bool:
-        """Whether elements are loaded group by group, since registers cannot hold all of them."""
+        """Whether elements are loaded group by group when they are used, since a lane's registers
+        cannot hold all of them.
+        """
         return (
             self._most_words * self.groups_per_lane * self.leaves_per_warp
             > self._thread_registers * 3 // 4
@@ -386,7 +402,9 @@ class RowSpec(KernelSpec):
 
     @property
     def resident(self) -> int:
-        """Resident CTAs per SM: ``ctas_per_sm``, or one where a group needs many registers."""
+        """Resident CTAs per SM: ``ctas_per_sm``, or 1 if a lane's group of elements would take more
+        than half of a thread's registers.
+        """
         return self.ctas_per_sm if self._most_words <= self._thread_registers // 2 else 1
 
     @property
@@ -458,8 +476,8 @@ class RowSpec(KernelSpec):
 
     @property
     def room(self) -> int:
-        """Largest value of the variable HELD, the bytes kept for each element, that the kernel
-        supports; more would spill.
+        """Largest value of the variable HELD (bytes that are kept for each element) that the kernel
+        supports; with more it would spill registers.
         """
         elements = self.leaves_per_warp * self.groups_per_lane * GROUP  # of a lane
         if self.part == "staged":

@@ -60,8 +60,8 @@ CTAS = 1 << 20
 @dataclass(frozen=True)
 class ScanSpec(KernelSpec):
     """A kernel of prefix sums. Of a CTA's ``warps`` warps, ``warps_per_row`` share a row and hold
-    ``chunks_per_warp`` chunks each at a time; ``lanes`` lanes of a warp share a row shorter than a
-    chunk.
+    ``chunks_per_warp`` chunks (256 elements) each at a time; ``lanes`` lanes of a warp share a row
+    shorter than a chunk.
 
     ``part``: "whole" (all of a row in one CTA), or one of three launches in which CTAs share a row:
     "totals" (writes the sum of each chunk to scratch memory), "carry" (a warp turns these into

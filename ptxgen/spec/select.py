@@ -83,8 +83,8 @@ SAMPLING_PARAMS = (
 
 @dataclass(frozen=True)
 class SelectSpec(KernelSpec):
-    """A top-k kernel by radix selection: a CTA narrows down the k-th key of a row digit by digit.
-    Keys are integers in the order of the elements.
+    """A top-k kernel by radix selection: a CTA of ``warps`` warps narrows down the k-th key of a
+    row digit by digit. Keys are integers in the order of the elements.
     """
 
     warps: int = 16
@@ -97,7 +97,7 @@ class SelectSpec(KernelSpec):
     BINS: ClassVar[int] = BINS
     SMALLEST: ClassVar[int] = SMALLEST
     nothing: ClassVar[str] = "~0u"
-    """C++ constant: the key of a NaN."""
+    """C++ constant whose low bits are the key of a NaN: ``~0u`` orders NaN last, as the largest."""
     mass_bytes: ClassVar[int] = 4
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
@@ -124,12 +124,12 @@ class SelectSpec(KernelSpec):
 
     @property
     def together(self) -> int:
-        """CTAs that share a row; several form a cluster."""
+        """CTAs that share a row: one, or those of a cluster."""
         return 1
 
     @property
     def bits(self) -> int:
-        """Bits of a key."""
+        """Number of bits of a key, the integer by which an element is ordered."""
         return KEY_BITS[self.dtype]
 
     @property

@@ -48,7 +48,8 @@ class SimtSpec(StagedSpec):
     ``lanes``: lanes of a warp in a slice; less than 32 puts several slices in a warp.
     ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile rows of a
     band, which share columns of B in L2. ``persistent``: CTAs of a bounded grid loop over the
-    tiles, with 64-bit indices.
+    tiles, with 64-bit indices. ``fma_order``: order in which a thread updates its outputs, one of
+    :data:`ORDERS`.
     """
 
     layout: str
@@ -155,7 +156,7 @@ class SimtSpec(StagedSpec):
 
     @property
     def outer_copies(self) -> tuple[str, ...]:
-        """Value of :data:`OUTER_COPIES`, for the template."""
+        """Copy methods :data:`OUTER_COPIES`, which the template reads."""
         return OUTER_COPIES
 
     def raw(self, operand: str) -> bool:
@@ -163,7 +164,7 @@ class SimtSpec(StagedSpec):
         return self.dtype != "f32" and dict(self.copies)[operand] in RAW_COPIES
 
     def held(self, operand: str) -> bool:
-        """Returns whether operand "a" or "b" is copied through registers."""
+        """Returns whether threads copy operand "a" or "b" through registers, not by cp.async."""
         copy = dict(self.copies)[operand]
         return copy == "staged" if self.dtype == "f32" else copy not in RAW_COPIES
 
@@ -176,7 +177,7 @@ class SimtSpec(StagedSpec):
 
     @property
     def async_copies(self) -> bool:
-        """Whether the kernel has asynchronous copies to wait for."""
+        """Whether the kernel copies an operand by cp.async, and has to wait for the copies."""
         return self.dtype == "f32" or not (self.held("a") and self.held("b"))
 
     def size(self, operand: str) -> int:
@@ -192,9 +193,10 @@ class SimtSpec(StagedSpec):
 
     @property
     def ragged(self) -> bool:
-        """Whether the kernel has code that stores unaligned rows of the result by vectors. A kernel
-        that copies B [K, N] by vectors needs none: B's rows are aligned, and so are the result's.
-        Nor does a kernel with several slices, since it stores few outputs.
+        """Whether the kernel's source has a path that stores rows of the result by vectors though
+        they begin at unaligned addresses. Kernels that copy B [K, N] by vectors have none: they
+        require aligned rows of B, and rows of the result are as long, hence aligned, too. Kernels
+        with several slices have none, since they store few outputs.
         """
         return self.slices == 1 and (self.layout[1] == "T" or self.width("b") == 1)
 

@@ -33,7 +33,7 @@ class Between:
 
 @dataclass(frozen=True)
 class OneOf:
-    """A domain of a few integers, ascending."""
+    """A domain of a few integers, ``values``, ascending."""
 
     values: tuple[int, ...]
 

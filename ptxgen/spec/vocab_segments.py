@@ -39,18 +39,19 @@ WIDE_TARGET = 1
 """Bit of ``flags``: targets are 64-bit integers."""
 PARTS = ("segments", "gradient")
 RUN = 4
-"""Consecutive segments of a row that a warp computes."""
+"""Neighbouring segments (of 256 classes) of a row that a warp computes."""
 ABREAST_MAX = 2048
 """Most rows of logits that are computed at a time; CTAs loop over the others."""
 
 
 @dataclass(frozen=True)
 class LogitsSpec(KernelSpec):
-    """A kernel that loops over rows of logits; each warp computes a run of :data:`RUN` segments.
+    """A kernel that loops over rows of logits; each of a CTA's ``warps`` computes a run of
+    :data:`RUN` neighbouring segments.
 
     ``part``: "segments" (writes maximum and sum of each segment, and the target's logit) or
-    "gradient" (writes the gradient of each logit, possibly in place). ``has_softcap``:
-    whether logits have a softcap.
+    "gradient" (writes the gradient of each logit, possibly in place). ``has_softcap``: whether
+    logits have a softcap.
     """
 
     part: str
@@ -166,7 +167,9 @@ class LogitsSpec(KernelSpec):
 
 
 def softcap_params(wide: str) -> tuple[Param, ...]:
-    """Returns the scalar parameters of a softcap: its value and its reciprocal."""
+    """Returns the scalar parameters of a softcap, its value and its reciprocal. ``wide``: their
+    dtype.
+    """
     return tuple(Param(name, wide) for name in ("softcap", "inverse"))
 
 

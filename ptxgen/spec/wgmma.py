@@ -138,11 +138,12 @@ class Panels:
 class Operand(Panels):
     """Layout of a tile of A or B in shared memory, and the TMA boxes that load it.
 
-    A tile is a row of panels. A panel has ``rows`` rows of ``width`` elements, swizzled over a row.
-    If the operand is contiguous along the reduction (``k_major``), panels follow each other along k
-    and have a row for each outer index. Else they follow each other along m or n and have a row for
-    each k. ``share`` CTAs of a cluster use the same tile: each loads ``panels / share`` whole
-    panels if they divide evenly, else ``rows / share`` rows of every panel, and multicasts them.
+    A tile has ``bk`` k's and is a row of panels. A panel has ``rows`` rows of ``width`` elements,
+    swizzled over a row. If the operand is contiguous along the reduction (``k_major``), panels
+    follow each other along k and have a row for each outer index. Else they follow each other along
+    m or n and have a row for each k. ``share`` CTAs of a cluster use the same tile: each loads
+    ``panels / share`` whole panels if they divide evenly, else ``rows / share`` rows of every
+    panel, and multicasts them.
     """
 
     name: str
@@ -225,8 +226,10 @@ class Packed(Panels):
 
 
 class Ring:
-    """Base of the warp-specialised kernels: a producer loads stages into a ring, consumer
-    warpgroups multiply them.
+    """Base of the warp-specialised kernels: a producer loads ``stages`` stages into a ring,
+    ``consumers`` warpgroups multiply them to tiles of ``bm`` x ``bn`` outputs. ``ctas_per_sm``:
+    CTAs that share an SM; ``registers``: registers of a consumer thread after ``setmaxnreg``, 0
+    without.
     """
 
     bm: int
@@ -326,7 +329,9 @@ class Ring:
 
     @property
     def launch_registers(self) -> int:
-        """Registers of each thread at launch; the compiler assumes whole warpgroups."""
+        """Registers of each thread at launch: an equal share of the SM's registers, where the CTA
+        counts as whole warpgroups.
+        """
         arch = ARCHITECTURES[self.min_arch]
         threads = -(-self.threads // WARPGROUP) * WARPGROUP * self.slots
         fit = arch.registers_per_sm // threads // 8 * 8
@@ -410,8 +415,8 @@ class WgmmaSpec(Ring, GemmSpec):
         self.check_ring(self.accumulators, self.totals)
 
     def takes(self, dtype: Hashable) -> bool:
-        """Schedule of the tiles of grouped products; ``grouped_by``: dimension that the groups
-        divide, "rows" (of A and the result) or "sums" (the reduction).
+        """Returns whether :meth:`of` has a kernel for ``dtype``. Only kernels that store partial
+        sums accept an :class:`Epilogue`: the kernel that adds these applies its formula.
         """
         return self.split == "workspace" or not isinstance(dtype, Epilogue)
 
@@ -474,8 +479,8 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def prefetch(self) -> int:
-        """Steps, up to 2, by which the store loads old values of C ahead of their use, as registers
-        allow.
+        """Number of steps, 0 to 2 as registers allow, by which the store loads old values of C
+        ahead of their use.
         """
         return max(0, min(2, (self.registers - self.accumulators - 72) // 16))
 
@@ -570,7 +575,7 @@ class WgmmaSpec(Ring, GemmSpec):
 
     @property
     def required_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        """Index bounds that fail for very large sizes, so that ``requires`` states them."""
+        """Index bounds that do not hold for very large sizes; ``requires`` excludes these sizes."""
         high, wide = self.bm * self.cluster_m, self.bn * self.cluster_n
         return (
             ("tile_m * BM and the rows of a tile, as coordinates", M + high, COORDINATE_MAX),

@@ -87,8 +87,8 @@ lacks registers, and on other architectures."""
 
 
 def _few(dtype: str) -> list[Route]:
-    """Returns the routes for so few keys that a CTA loads all of them together: 8 warps, or 16 for
-    more keys where each CTA has an SM to itself.
+    """Returns the routes for sequences with so few keys that a CTA loads all of them together: up
+    to 128 keys with 8 warps, up to 256 with 16 warps if each CTA has an SM to itself.
     """
     alone = FEWEST <= SMS
     routes = []

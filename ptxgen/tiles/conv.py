@@ -40,8 +40,9 @@ Spec = TypeVar("Spec", bound=ConvSpec)
 def _spec(
     kind: type[Spec], layout: str, bm: int, bn: int, stages: int, split: str, **how: Any
 ) -> Spec:
-    """Returns a kernel of class ``kind`` with 64 tile rows for each consumer, unless ``how``, its
-    further fields, sets ``consumers``.
+    """Returns a kernel of class ``kind`` with 64 k's a stage and a consumer warpgroup for each 64
+    tile rows. ``bm``, ``bn``: outputs of a tile; ``stages``: stages of the ring; ``how``: further
+    fields of the spec, which override these.
     """
     how = {"bm": bm, "bn": bn, "bk": 64, "consumers": bm // 64, "stages": stages} | how
     return kind(layout=layout, split=split, **how)
@@ -62,9 +63,12 @@ def _gather(
     registers: int = 208,
     spilled_sums: int | None = None,
 ) -> ConvGatherSpec:
-    """Returns a convolution kernel whose threads gather windows, with tiles of ``bm`` x ``bn``
-    outputs and ``stages`` stages. Small tiles have one consumer and share an SM, so that one CTA
-    multiplies while another's threads gather.
+    """Returns a convolution kernel whose threads gather windows. ``bm``, ``bn``: outputs of a tile;
+    ``stages``: stages of the ring; ``kind``: class of the spec; ``registers``: registers of a
+    consumer thread, if a tile's sums are too many for the default; others: fields of the spec.
+
+    Small tiles have one consumer and share an SM, so that one CTA multiplies while another's
+    threads gather.
     """
     small = bm * bn <= 64 * 64
     registers = registers if bm * bn * (1 + (split == "serial")) > 128 * 128 else 0
@@ -84,9 +88,10 @@ def _carried(
 
 
 def _whole(bm: int, bn: int, stages: int, split: str = "serial", **how: Any) -> ConvWholeSpec:
-    """Returns a convolution kernel that reads a padded copy of the image. ``how``: further fields
-    of the spec; ``registers`` is 0 by default, since producer threads hold the loads in flight and
-    so keep their registers.
+    """Returns a convolution kernel (layout NN) that reads a padded copy of the image. ``bm``,
+    ``bn``: outputs of a tile; ``stages``: stages of the ring; ``how``: further fields of the spec.
+    ``registers`` is 0 (no reallocation) by default, since producer threads hold the loads in flight
+    and so keep their registers.
     """
     return _spec(ConvWholeSpec, "NN", bm, bn, stages, split, **how)
 
@@ -106,22 +111,22 @@ def _sum(bm: int, bn: int, stages: int, split: str = "serial", share: int = 1) -
 
 def _reduce_step(second: str) -> Step:
     """Returns the step that adds partial sums. The kernel's parameters for A and B, which it does
-    not read, are bound to the image and to the array ``second``.
+    not read, are bound to the image and to the other operand, named ``second``.
     """
     bind = {"a": "x", "b": second, "lda": "pitch", "ldb": "ldc"}
     return Step(ReduceSpec(dtype="bf16", contract=TC16), bind)
 
 
 def _split_k(kernels: Iterable[ConvSpec], second: str, reason: str) -> tuple[Route, ...]:
-    """Returns split-K routes: each of ``kernels``, followed by a kernel that adds its partial
-    sums.
+    """Returns split-K routes: each of ``kernels``, followed by a kernel that adds its partial sums.
+    ``second``: name of the operand other than the image.
     """
     return tuple(Route((kernel, _reduce_step(second)), reason=reason) for kernel in kernels)
 
 
 def _padded(kernel: ConvWholeSpec, *then: Step) -> Route:
-    """Returns a route that first copies the image, with each pixel padded by zeros to whole
-    vectors.
+    """Returns a route that copies the image, with each pixel padded by zeros to whole vectors, and
+    runs ``kernel`` on the copy. ``then``: further steps, such as the sum of partial sums.
     """
     size, copy = ITEMSIZE[kernel.dtype], "x_realigned"
     bind = {"x0": "x", "ldx0": "ldx", "y0": copy}

@@ -40,7 +40,9 @@ def _chain(layout: str) -> tuple[F64Spec, ...]:
 
 
 def _side_by_side(layout: str) -> tuple[F64Spec, ...]:
-    """Returns tensor-core kernels for reductions of at most four chunks."""
+    """Returns tensor-core kernels for reductions of at most four chunks. In most, the CTAs of a
+    cluster compute one chunk each; in one a CTA computes all.
+    """
 
     def kernel(bm: int, bn: int, bk: int, warps: tuple[int, int], stages: int, c: int) -> F64Spec:
         return F64Spec(

@@ -39,8 +39,8 @@ SPLIT = "wgmma", "simt"
 """Families of split-K routes that may follow a dequantization. Where neither runs, CTAs compute
 chunks one after another."""
 COPIED = (128, 256), (128, 128), (64, 64)
-"""Tiles (BM, BN) of dense routes with a realigned A that follow a dequantization; input gradients
-alone need them, since their rows of A are as long as N."""
+"""Tiles (BM, BN) of the routes that dequantize the weight and copy A into aligned rows. Only input
+gradients need such copies, since rows of their A have N elements."""
 FUSED: dict[str, Callable[[str], tuple[Route, ...]]] = {
     "tc": quantized_mma.routes,
     "simt": quantized_ptx.routes,
@@ -51,7 +51,9 @@ layout."""
 
 
 def weight(layout: str, dtype: str) -> tuple[Step, dict[str, Expr]]:
-    """Returns the step that dequantizes B, and the variables of that dense B."""
+    """Returns the step that dequantizes the weight into the scratch array :data:`WEIGHT`, and the
+    values of the variables (alignment, row pitch) of a product that reads it as B.
+    """
     rows, cols = (N, K) if layout[1] == "T" else (K, N)
     blocks = ceil_div(cols, PIECE)
     given = {"BLOCKS": rows * blocks, "COUNT": rows * cols}
@@ -117,18 +119,18 @@ listed format has."""
 
 
 def _pinned(key: Key) -> Iterator[DequantizeSpec]:
-    """Yields kernels of the formats in ``_PINNED``, for the goldens; others are derived on first
-    use.
+    """Yields kernels of the formats in ``_PINNED``, for the goldens, if ``key`` is the first of
+    this module's tables, so that each is yielded once.
     """
     if key == next(_keys()):
         yield from (DequantizeSpec("bf16", format=row) for row in _PINNED)
 
 
 def _within(dequantise: Step, fused: tuple[Route, ...]) -> Expr:
-    """Returns the predicate of problems that every architecture supports: the dequantized weight
-    fits scratch memory, or a fused kernel that runs everywhere supports the problem. For formats
-    outside :data:`~ptxgen.spec.quantized.LOOKED_UP`, which have no fused kernel, the caller checks
-    the former.
+    """Returns the predicate of the problems that every architecture supports: the weight that the
+    step ``dequantise`` writes fits scratch memory, or one of the routes ``fused`` whose kernels run
+    everywhere supports the problem. Formats outside :data:`~ptxgen.spec.quantized.LOOKED_UP` have
+    no fused kernel; the caller checks that their weights fit.
     """
     everywhere = [r for r in fused if all(k.runs_on(a) for k in r.kernels for a in ARCHITECTURES)]
     return reduce(or_, (route.requires for route in everywhere), dequantise.requires)

@@ -31,7 +31,9 @@ from ptxgen.tiles.regimes import routes as regime_routes
 
 
 def few_rows(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
-    """Returns the kernels for few rows and few columns, whose helper warps widen the weight."""
+    """Returns the kernels for few rows of A and few columns, in which helper warps widen the
+    weight.
+    """
 
     def kernel(
         bm: int,
@@ -75,7 +77,9 @@ def short(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
 
 
 def more_columns(layout: str, dtype: str) -> tuple[QuantizedPairsSpec, ...]:
-    """Returns the kernels for few rows and more columns, whose multiplying warps look codes up."""
+    """Returns the kernels for few rows and many columns, whose multiplying warps look up the
+    weight's codes themselves.
+    """
 
     def kernel(
         bm: int, bn: int, warps: int, producer_warps: int, stages: int, bk: int = 256
@@ -100,7 +104,9 @@ def more_columns(layout: str, dtype: str) -> tuple[QuantizedPairsSpec, ...]:
 
 
 def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
-    """Returns the wgmma kernels for more rows, on Hopper."""
+    """Returns the wgmma kernels (Hopper) for more rows than :func:`few_rows` and :func:`short` are
+    for, in tiles of 64 rows or more.
+    """
 
     def kernel(
         tile: tuple[int, int, int],

@@ -41,22 +41,23 @@ NAMED = {
     for row in LOOKED_UP
     for what, kernel in _PLAIN.items()
 }
-"""Kernels that ``ptxgen`` emits as PTX for any target, by short names."""
+"""GEMM kernels of quantized weights that the ``ptxgen`` command emits as PTX for any target, by
+short name (format, pass and accumulators)."""
 
 _FEW: dict[str, tuple[tuple[Tile, int], ...]] = {
     "NT": (((1, 1, 1, 1), 8), ((4, 4, 1, 2), 2), ((8, 8, 2, 2), 2)),
     "NN": (((1, 1, 4, 1), 8), ((4, 4, 4, 1), 4)),
 }
-"""Tiles for few rows, and steps by which codes are loaded ahead, by layout. With more rows,
-dequantizing first is faster."""
+"""Tiles for few rows, each with the number of steps by which codes are loaded ahead, by layout.
+With more rows, dequantizing first is faster."""
 _WIDE: tuple[tuple[Tile, int], ...] = (
     ((32, 4, 8, 4), 2),
     ((16, 2, 8, 2), 4),
     ((16, 2, 4, 2), 4),
     ((16, 2, 2, 2), 8),
 )
-"""Tensor-core tiles whose rows of A are loaded by vectors, and steps by which codes are loaded
-ahead."""
+"""Tensor-core tiles with f64 accumulators for rows of A that are aligned to 16 bytes, each with the
+number of steps by which codes are loaded ahead."""
 _ANY: dict[str, tuple[tuple[Tile, int, str], ...]] = {
     "NT": (((128, 8, 8, 4), 1, "select"), ((16, 2, 8, 2), 4, "shuffle")),
     "NN": (((128, 8, 8, 4), 1, "shuffle"), ((16, 2, 8, 2), 4, "shuffle")),

@@ -30,9 +30,10 @@ def gemm(
     persistent: bool = False,
 ) -> SimtSpec:
     """Returns a spec of the simt family. ``tile``: BM, BN, BK; ``thread``: outputs of a thread,
-    ``lanes``: lanes of a warp, ``warps``: warps of a slice, each along m and n. ``table[copies]``:
-    copy methods of A if k is contiguous, of A if m is, of B if k is, of B if n is. ``slices`` > 0
-    makes a sliced kernel.
+    ``lanes``: lanes of a warp, ``warps``: warps of a slice, each along m and n. ``stages``: stages
+    of the ring; ``ctas``: CTAs per SM. ``table[copies]``: copy methods of A if k is contiguous, of
+    A if m is, of B if k is, of B if n is. ``slices`` > 0 makes a sliced kernel. ``order``,
+    ``split``, ``persistent``: fields of the spec.
     """
     a_k, a_outer, b_k, b_outer = table[copies]
     copy_a = a_k if layout[0] == "N" else a_outer

@@ -25,7 +25,7 @@ SHOWN_DOWN = ("rms_norm_gradients dy=bf16 x=bf16 weight=bf16 eps=f32 > bf16 bf16
 
 def _split(vector: bool) -> tuple[Route, ...]:
     """Returns routes that spread a row over all CTAs: two launches for formulas of one stage, five
-    for others.
+    for others. ``vector``: whether elements move in 16-byte vectors.
     """
     sums = [RowSpec("branches", 16, 2, vectorized=vector, stage=stage) for stage in (0, 1)]
     alone = replace(sums[0], is_last=True)
@@ -41,7 +41,7 @@ def _split(vector: bool) -> tuple[Route, ...]:
 
 
 def _each(reason: str, *kernels: RowSpec) -> Iterator[Route]:
-    """Yields a route for each of ``kernels``."""
+    """Yields a route for each of ``kernels``, all for the same ``reason``."""
     return (Route((kernel,), reason=reason) for kernel in kernels)
 
 

@@ -10,7 +10,9 @@ from ptxgen.spec.scan import COLS, LOG_SPACE, ROWS, SMS, SPACE, LogScanSpec, Sca
 
 
 def _parts(of: type[ScanSpec]) -> tuple[ScanSpec, ...]:
-    """Returns the three kernels of a scan that spreads a row over all CTAs."""
+    """Returns the three kernels of class ``of`` that scan rows spread over all CTAs, in launch
+    order: "totals", "carry" and "apply".
+    """
     return (
         of(8, chunks_per_warp=1, part="totals"),
         of(1, 1, 1, "carry"),

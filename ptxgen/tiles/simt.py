@@ -182,7 +182,7 @@ def _partial(layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _narrow(layout: str) -> tuple[SimtSpec, ...]:
-    """Returns split-K kernels for many rows and few columns: B, which is small, is copied float by
+    """Returns split-K kernels for many rows and few columns; they copy B, which is small, float by
     float.
     """
     part = partial(_gemm, layout, split="workspace")

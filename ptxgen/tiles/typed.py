@@ -59,7 +59,9 @@ def _unsplit(dtype: str, layout: str) -> tuple[SimtSpec, ...]:
 
 
 def _filler(dtype: str, layout: str) -> SimtSpec:
-    """Returns the kernel whose operands are copied element by element, for any alignment."""
+    """Returns the kernel of last resort, whose operands are copied element by element, for any
+    alignment.
+    """
     return _gemm(
         dtype,
         layout,

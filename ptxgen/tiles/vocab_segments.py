@@ -15,7 +15,9 @@ from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 
 
 def key(part: str, capped: bool) -> Key:
-    """Returns the key of a part's route table; ``capped``: with a softcap."""
+    """Returns the key of the route table of ``part``, "segments" or "gradient". ``capped``: whether
+    logits have a softcap.
+    """
     return ("logits", part, *(["capped"] if capped else []))
 
 
@@ -27,8 +29,9 @@ def _table(part: str, capped: bool) -> RouteTable:
 
 
 def product_key(storage: str, capped: bool) -> Key:
-    """Returns the key of the table of products that store only segments, by operand layout;
-    ``capped``: with a softcap.
+    """Returns the key of the route table of products that store segments (maxima and sums) instead
+    of logits. ``storage``: layout of the operands, "NT" or "NN"; ``capped``: whether logits have a
+    softcap.
     """
     return ("segments", storage, *(["capped"] if capped else []))
 

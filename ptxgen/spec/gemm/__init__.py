@@ -52,8 +52,8 @@ LAYOUTS = ("NN", "NT", "TN", "TT")
 """Storage of A and B: "N" is [M, K] (A) or [K, N] (B), "T" the transpose."""
 
 STRADDLE = 3
-"""Cost of a 128-byte piece that straddles two L2 lines, as a multiple of its bytes. Of 1, 2, 3 and
-5 tried, the choices after a fit were equally good from 3 on."""
+"""Factor by which a product's cost counts the bytes of a 128-byte piece that straddles two L2
+lines. Of 1, 2, 3 and 5, the factors from 3 on led to equally good choices of kernels."""
 
 
 RESULT = (("ALIGN_C", ALIGNMENT), ("ITEM_C", OneOf((2, 4, 8))))
@@ -69,8 +69,8 @@ def space_of(
     derived: tuple[tuple[str, Expr], ...] = (),
 ) -> Space:
     """Returns the space of problems of sizes M, N and K whose reduction is split by ``plan``.
-    Further variables: ``leading`` ahead of SMS and alignments, ``trailing`` after these, and
-    ``derived`` ones.
+    ``what``: name of the space. Further variables: ``leading`` ahead of SMS and alignments,
+    ``trailing`` after these, and ``derived`` ones.
     """
     return Space(
         f"{what} under the plan {plan.name!r}",
@@ -146,7 +146,7 @@ def matrix(
 
 
 def ctypes(dtype: str) -> tuple[str, str, str]:
-    """Returns the C++ types of operands, of bias and result, and of partial sums."""
+    """Returns the C++ types of operands of ``dtype``, of bias and result, and of partial sums."""
     alike = {"f32": "float", "f64": "double"}.get(dtype)
     return (alike, alike, alike) if alike else ("Element", "void", "float")
 
@@ -242,8 +242,12 @@ def with_epilogue(kernel: _Spec, epilogue: Epilogue) -> _Spec:
 
 
 class GemmSpec(KernelSpec):
-    """Base of the GEMM kernels: CTAs compute output tiles of BM x BN, over all of K or chunk by
-    chunk.
+    """Base of the GEMM kernels: CTAs compute output tiles of ``bm`` x ``bn``, over all of K or
+    chunk by chunk, in stages of ``bk`` k's.
+
+    ``layout``: storage of A and B, one of :data:`LAYOUTS`. ``split``: where the chunks of a
+    reduction are added; "workspace": in global memory. ``persistent``: CTAs loop over the tiles.
+    ``ctas_per_sm``: CTAs that share an SM. ``epilogue``: a fused formula.
     """
 
     layout: str
@@ -291,7 +295,9 @@ class GemmSpec(KernelSpec):
 
     @property
     def ragged(self) -> bool:
-        """Whether the kernel has code that stores unaligned rows of the result by vectors."""
+        """Whether the kernel's source has a path that stores rows of the result by vectors though
+        they begin at unaligned addresses.
+        """
         return False
 
     @property
@@ -352,10 +358,8 @@ class GemmSpec(KernelSpec):
 
     @property
     def straddled(self) -> Expr:
-        """Extra L2 traffic of tile rows that are not aligned to 32 bytes, in bytes for each k.
-
-        Their 128-byte pieces straddle two lines of L2; each counts :data:`STRADDLE` times its
-        bytes.
+        """Extra L2 traffic, in bytes for each k, of tile rows that are not aligned to 32 bytes.
+        Their 128-byte pieces straddle two L2 lines; each byte counts :data:`STRADDLE` times.
         """
         if not self.in_pieces:
             return const(0)

@@ -13,13 +13,13 @@ from ptxgen.spec.base import WARP, WARPGROUP, check
 from ptxgen.spec.gemm.kernel import Kernel
 
 FILTERS = ("boxes", "taps", "threads")
-"""Load methods for the filters of a gathering convolution: "boxes" (TMA, boxes of a matrix), "taps"
-(TMA, tap by tap, where outputs are contiguous), "threads" (copies by threads, where outputs are
-contiguous)."""
+"""Methods by which a gathering convolution loads its filters: "boxes" (TMA, boxes of a matrix that
+is contiguous along k), "taps" (TMA, tap by tap, where outputs are contiguous) or "threads" (copies
+by threads, where outputs are contiguous)."""
 PIXELS = ("vectors", "numbers", "copy")
-"""Methods by which a thread loads 8 elements of a window: "vectors" (one 16-byte vector), "numbers"
-(element by element), "copy" (from two vectors of a padded copy, in which each pixel is whole
-vectors)."""
+"""Methods by which a thread loads 8 neighbouring elements of a window: "vectors" (one 16-byte
+vector of the image), "numbers" (element by element) or "copy" (two neighbouring vectors of a copy
+of the image in which each pixel is padded to whole vectors)."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,16 @@ class Load:
 
     macros: ClassVar[str]
     columns: ClassVar[str] = "n"
-    """Number of columns that the tiles cover, in C++."""
+    """C++ expression of the number of columns that the tiles cover."""
     begin_tile: ClassVar[str] = ""
     """Statement before the first chunk of a tile, in C++."""
     whole_stages: ClassVar[bool] = True
-    """Whether chunks end only at the ends of stages."""
+    """Whether a chunk of the reduction always ends at the end of a stage; else a stage may be
+    multiplied in two parts."""
 
     @property
     def arrivals(self) -> str:
-        """Arrivals that complete the "full" mbarrier of a stage, in C++."""
+        """C++ expression of the number of arrivals that complete the "full" mbarrier of a stage."""
         return "1"
 
     @property
@@ -119,8 +120,9 @@ class Gather(Load):
 
     @property
     def arrivals(self) -> str:
-        """Arrivals of a stage, in C++: each thread once for its cp.async copies and once for its
-        stores, TMA once.
+        """C++ expression of the arrivals that complete a stage's "full" mbarrier. Each thread
+        arrives for its cp.async copies, and once more for its stores if it has both; TMA arrives
+        once.
         """
         if self.filters == "threads":
             return str(WARPGROUP * (1 + (self.pixels != "vectors")))

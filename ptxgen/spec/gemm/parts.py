@@ -17,7 +17,9 @@ from ptxgen.spec.gemm.stores import Store
 
 @dataclass(frozen=True)
 class Parts:
-    """Schedule, load, split and store: the four parts from which a GEMM kernel is made."""
+    """The four parts from which a GEMM kernel is made: ``schedule`` (order of work items), ``load``
+    (fills stages), ``split`` (sums the chunks) and ``store`` (writes tiles).
+    """
 
     schedule: Schedule
     load: Load

@@ -55,7 +55,9 @@ class Raster:
         return [kernel.grid <= GRID_MAX]
 
     def bounds(self, kernel: Tiled) -> Bounds:
-        """Returns the bounds of the raster's 32-bit arithmetic: (expression, largest value)."""
+        """Returns the bounds of the raster's 32-bit index arithmetic, as pairs (expression in the
+        source, largest value).
+        """
         return []
 
     def check(self, kernel: Tiled) -> None:
@@ -65,8 +67,8 @@ class Raster:
 
 @dataclass(frozen=True)
 class Bands(Raster):
-    """Raster whose tiles are in bands of ``rows`` tile rows, or column by column if ``rows`` is 0.
-    ``together``: CTAs, a cluster, that compute one tile.
+    """Raster that numbers the tiles in bands of ``rows`` tile rows, whose CTAs share columns of B
+    in L2; 0: column by column. ``together``: CTAs (a cluster) that compute one tile.
     """
 
     rows: int

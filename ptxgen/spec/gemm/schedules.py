@@ -30,18 +30,21 @@ class Schedule:
     batched: ClassVar[bool] = False
     """Whether tensor maps have coordinates for the matrix of a batch or a group."""
     phased: ClassVar[bool] = False
-    """Whether work items differ in the length of their reduction, which may be 0."""
+    """Whether work items may differ in the length of their reduction, which may be 0, as in the
+    phases of a strided dgrad."""
     cuts_k: ClassVar[bool] = False
     """Whether a work item is one chunk of a tile's reduction (split-K)."""
 
     @property
     def rows(self) -> str:
-        """Row that ends a work item (exclusive), in C++."""
+        """C++ expression of the end of the rows that a work item may write (exclusive)."""
         return "m"
 
     @property
     def cuts(self) -> bool:
-        """Whether the last stage of a work item is masked past the end of its group."""
+        """Whether the last stage of a work item may reach past the end of its group, so that the
+        k's from there on are masked.
+        """
         return False
 
     @property
@@ -70,9 +73,9 @@ class Batch(Schedule):
 
 @dataclass(frozen=True)
 class Chunks(Schedule):
-    """Schedule of split-K: a work item is one chunk of a tile. ``beside``: in convolutions with
-    more pixels than filter elements the chunks of one tile follow each other, since they read the
-    same pixels; else the tiles of one chunk do.
+    """Schedule of split-K: a work item is one chunk of a tile's reduction. ``beside``: for
+    convolutions. Where images are larger than filters, consecutive work items are then the chunks
+    of one tile, which read the same pixels; else they are the tiles of one chunk.
     """
 
     beside: bool = False
@@ -117,8 +120,9 @@ class Groups(Schedule):
 
 @dataclass(frozen=True)
 class Phases(Schedule):
-    """Schedule of the tiles of a strided dgrad, in up to four phases. Every second round of
-    clusters computes its tiles in reverse, which balances reductions of unequal length.
+    """Schedule of the tiles of a strided dgrad. A phase has the pixels with one remainder by the
+    stride along each dimension; there are up to four, with reductions of unequal length. To balance
+    these, clusters take the tiles of every second round in reverse order.
     """
 
     macros: ClassVar[str] = "wgmma/schedule/phases.cuh.j2"

@@ -45,7 +45,9 @@ class Side:
 
 @dataclass(frozen=True)
 class CopiedSide(Side):
-    """Shared-memory tile of A or B, with rows along k, or along m or n."""
+    """Shared-memory tile of A or B. ``k_contiguous``: whether its rows run along k, else along m or
+    n.
+    """
 
     k_contiguous: bool
     threads: int
@@ -55,7 +57,7 @@ class CopiedSide(Side):
 
     @property
     def at_once(self) -> int:
-        """Rows of the tile that all threads copy together, a vector each."""
+        """Rows of the tile that all threads copy at a time, one vector a thread."""
         return self.threads // self.vectors
 
     @property

@@ -19,8 +19,8 @@ from ptxgen.spec.gemm.rasters import Tiled
 
 @dataclass(frozen=True)
 class Split:
-    """Base of the splits of wgmma kernels; macros define ``multiply_tile(at)``, which computes a
-    work item's sums in registers.
+    """Base of the splits of wgmma kernels, which say how the chunks of a work item are summed. A
+    split's macro file defines ``multiply_tile(at)``, which computes the sums in registers.
     """
 
     macros: ClassVar[str]
@@ -60,9 +60,9 @@ class Serial(Split):
 
 @dataclass(frozen=True)
 class Meeting:
-    """Base of the splits of kernels whose threads copy tiles; a split says where partial sums of a
-    tile's chunks are added. ``file``: name of the split's macro file, in families that have one for
-    each split.
+    """Base of the splits of a reduction in kernels whose threads copy tiles; a split says where the
+    partial sums of a tile's chunks are added. ``file``: name of the split's macro file, in families
+    that have one for each split.
     """
 
     file: ClassVar[str] = "chain"
@@ -72,7 +72,7 @@ class Meeting:
         return f"{family}/split/{self.file}.cuh.j2"
 
     def requires(self, kernel: Tiled) -> list[Expr]:
-        """Returns the predicates under which the split is correct."""
+        """Returns the predicates under which ``kernel`` supports a problem with this split."""
         return []
 
 

@@ -20,7 +20,7 @@ class StagedSpec(GemmSpec):
 
     stages: int
     first_k: ClassVar[str] = "k_begin"
-    """Name of the first k of a copy in the kernel's source."""
+    """Name of a copy's first k in the kernel's source, for the text of the index bounds."""
 
     if TYPE_CHECKING:
 
@@ -52,8 +52,8 @@ class StagedSpec(GemmSpec):
 
     # -- common to all families -----------------------------------------------
     def side_arguments(self, x: str, threads: int) -> dict[str, Any]:
-        """Returns the arguments of the :class:`CopiedSide` of operand "a" or "b", copied by
-        ``threads``.
+        """Returns the arguments of a :class:`CopiedSide` by name. ``x``: operand "a" or "b";
+        ``threads``: number of threads that copy it.
         """
         extent, warps = (self.bm, self.warps_m) if x == "a" else (self.bn, self.warps_n)
         k_contiguous = self.k_contiguous(x)
@@ -91,7 +91,9 @@ class StagedSpec(GemmSpec):
 
     @property
     def own_bounds(self) -> list[tuple[str, Expr]]:
-        """Index bounds of the copies and of the split, without those of the raster."""
+        """Index bounds of the copies and of the split, as pairs (expression in the source, largest
+        value). Those of the raster are not included.
+        """
         tiles_m, tiles_n = ceil_div(M, self.bm), ceil_div(N, self.bn)
         return [
             ("m + BM - 1", M + (self.bm - 1)),

@@ -38,7 +38,7 @@ class Store:
 
     macros: ClassVar[str]
     rehearsed: ClassVar[str]
-    """Condition, in CUDA C++, under which the first round executes the store without effect, so
+    """C++ condition under which the first round runs the store without effect (a rehearsal), so
     that its instructions are fetched while the first stages load. True only for paths without
     branches."""
     partial: ClassVar[bool] = False
@@ -68,8 +68,8 @@ class Store:
 
 @dataclass(frozen=True)
 class Rows(Store):
-    """Store that applies the epilogue and writes rows. ``accumulates``: whether vectors also add to
-    old values, in aligned rows.
+    """Store that applies the epilogue and writes rows. ``accumulates``: whether aligned rows that
+    are added to old values move by vectors, too; else they move one or two outputs at a time.
     """
 
     accumulates: bool = False
@@ -79,7 +79,7 @@ class Rows(Store):
 
     @property
     def pitches(self) -> tuple[str, ...]:
-        """Stride parameters of the result's rows."""
+        """Names of the stride parameters of the result's rows, in order."""
         return PLACES[self.place]
 
     @property

@@ -43,8 +43,9 @@ class FinishingSpec(KernelSpec):
         return 0
 
     def moving(self, steps: Expr, loads: Expr, stores: Expr, unit: str) -> KernelCost:
-        """Returns the cost of a kernel that loads ``loads`` bytes in ``steps`` dependent steps of
-        ``unit`` (one of :data:`ptxgen.cost.kernel.UNITS`), and stores ``stores`` bytes.
+        """Returns the cost of a kernel that only moves data: ``loads`` bytes, in ``steps``
+        dependent steps of a ``unit`` (one of :data:`ptxgen.cost.kernel.UNITS`), and ``stores``
+        bytes stored.
         """
         return KernelCost(8, self.grid, (Phase(unit, steps, const(0)),), loads, loads, stores)
 

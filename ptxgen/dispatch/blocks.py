@@ -26,10 +26,10 @@ SIDES = ("bm", "bn", "bk")
 class Item:
     """A launch, or a whole route of an ordered table, as input of the code generator.
 
-    ``table``: the table's name in generated code. ``words``: constants outside of formulas, such as
-    names. ``where``: the condition under which the kernels are correct, and for a route also
-    preferred. ``formulas``: the expressions to compute. ``keys``: names of the scratch memories,
-    equal in all items of a block.
+    ``table``: the table's name in generated code. ``kernels``: the launch's only one, or all of the
+    route. ``words``: constants outside of formulas, such as names. ``where``: the condition under
+    which the kernels are correct, and for a route also preferred. ``formulas``: the expressions to
+    compute. ``keys``: names of the scratch memories, equal in all items of a block.
     """
 
     table: str
@@ -57,10 +57,10 @@ class Item:
         return self.where != FALSE and bool(self.archs)
 
     def kind(self, variables: bool = False) -> Hashable:
-        """Returns the key by which items are grouped into blocks: their formulas with constants
-        blanked.
+        """Returns the key by which items are grouped into blocks. It is equal for items whose
+        words, condition and formulas differ only in constants.
 
-        With ``variables``, the names of variables are blanked, too.
+        With ``variables``, names of variables may differ, too.
         """
         found = form((self.words, self.where, self.formulas), variables)
         return found, self.keys, self.limited, self.possible
@@ -91,7 +91,7 @@ def ordered_routes(table: Table) -> list[Item]:
 
 @dataclass(frozen=True)
 class RouteLaunches:
-    """A route of a table, as the names of its ``launches``.
+    """A route of a table: its ``index``, and the names of its ``launches``.
 
     ``least``: lower bounds that it requires of variables with few values, such as alignments.
     """
@@ -106,7 +106,8 @@ def launches(table: Table) -> tuple[list[Item], list[RouteLaunches]]:
     """Returns the launches of a table's routes as items, each distinct one once; and the routes as
     lists of launches.
 
-    ``words`` of an item: name of the launch, kernel, unit, slots, units of further phases.
+    ``words`` of an item: name of the launch, kernel, and of its cost
+    (:class:`ptxgen.cost.kernel.KernelCost`) the first unit, the slots, and the other units.
     ``formulas``: those of the cost, CTAs, bytes of each scratch memory. The launch of a main kernel
     is named by the index of the first route that has it.
     """
@@ -171,10 +172,12 @@ def grouped(items: Iterable[Item]) -> list[list[Item]]:
 # -- blocks -------------------------------------------------------------------
 @dataclass(frozen=True)
 class Block:
-    """Items whose formulas differ only in constants, as formulas with names for these constants.
+    """Items whose formulas differ only in constants, as one set of formulas with names for these
+    constants.
 
-    ``archs``: name of the set of architectures that run the items. ``columns``: for each name, the
-    text of the constant in each item.
+    ``words``, ``where``, ``formulas``: those of an :class:`Item`, with the names. ``archs``: name
+    of the set of architectures that run the items, or of the column that has it; empty if all do.
+    ``columns``: for each name, the text of the constant in each item.
     """
 
     items: Sequence[Item]
@@ -189,8 +192,9 @@ class Block:
 class Shared:
     """A constant or variable in blocks that depends on the table alone.
 
-    ``texts``: its text by table. ``blocks``: indices of the blocks that read it. ``name``: its name
-    in the generated function; empty if it is a column of its block.
+    ``hint``: name suggested for it. ``variable``: whether it is a variable. ``texts``: its text by
+    table. ``blocks``: indices of the blocks that read it. ``name``: its name in the generated
+    function; empty if it is a column of its block.
     """
 
     hint: str
@@ -206,10 +210,10 @@ class Shared:
 
 @dataclass
 class Blocks:
-    """The blocks of a generated module.
+    """Blocks of code of a generated module, and the names that they share.
 
-    ``sets``: names of sets of architectures. ``shared``: values that depend on the table alone and
-    have a name: variables, and constants that several blocks read.
+    ``sets``: name of each set of architectures. ``shared``: the :class:`Shared` values that get a
+    name of their own: variables, and constants that several blocks read.
     """
 
     blocks: list[Block]
@@ -300,10 +304,11 @@ def _block(
 
 
 def _hint(items: Sequence[Item], texts: tuple[str, ...], hints: Sequence[str]) -> str:
-    """Chooses the name of a column of constants: a standard name in ``hints``, else the tile side
-    that has these values, else another hint, or "c".
+    """Chooses the name of a column, a constant of the formulas with a value for each item: a
+    standard name in ``hints`` (such as "kernel"), else the tile side that has these values, else
+    another hint, or "c".
 
-    ``texts``: the column's constants, one for each of ``items``.
+    ``texts``: the column's constants, one for each of ``items``; ``hints``: names suggested for it.
     """
     for name in hints:
         if name in SIDES or name in ("launch", "kernel", "route", "archs", "unit", "slots"):

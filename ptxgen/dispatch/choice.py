@@ -27,7 +27,9 @@ class Choice(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """Kernels that are correct for a problem, and the time that they are predicted to take."""
+    """One route that is correct for a problem: its kernels with their launches, and its predicted
+    time.
+    """
 
     time: float
     """Predicted µs; 0 in a table whose routes are taken in order."""
@@ -59,14 +61,16 @@ scratch memory by name."""
 
 
 Name = int | str
-"""Name of a launch in generated code: a text; for a main kernel, the index of its first route."""
+"""Name of a launch in generated code: a text, or for a route's main kernel the index of the first
+route that launches it.
+"""
 Rows = Mapping[str, tuple[tuple[Any, ...], ...]]
 """Rows of constants in a generated module, by table."""
 
 
 class Fitting:
-    """Routes of a table whose bounds on alignments hold for a call, as pairs of index and names of
-    launches.
+    """Routes of ``table`` that a call's alignments allow: their lower bounds on alignments hold.
+    ``routes``: pairs of a route's index and the names of its launches.
     """
 
     def __init__(self, table: str, routes: Sequence[tuple[int, tuple[Name, ...]]]) -> None:
@@ -107,8 +111,8 @@ class Fitting:
 
 
 class Routes(dict[str, tuple[tuple[Any, ...], ...]]):
-    """Routes of a generated module by table, as rows: index, lower bounds of the variables that
-    have few values, names of the launches.
+    """Routes of a generated module by table, as rows: a route's index, its lower bounds of
+    alignments and other variables of few values, and the names of its launches.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -116,10 +120,10 @@ class Routes(dict[str, tuple[tuple[Any, ...], ...]]):
         self._known: dict[tuple[Any, ...], Fitting] = {}
 
     def fitting(self, table: str, *given: int) -> Fitting:
-        """Returns the routes of a table whose lower bounds are at most the ``given`` values of the
-        bounded variables.
+        """Returns the routes of ``table`` that a call's alignments allow: those whose lower bounds
+        are at most ``given``, the call's values of the bounded variables.
 
-        Results are cached, as these variables (alignments) have few values.
+        Results are cached, as these variables have few values.
         """
         found = self._known.get((table, *given))
         if found is None:

@@ -53,7 +53,10 @@ def functions(table: Table) -> dict[str, Dispatch]:
 
 @dataclass(frozen=True)
 class Difference:
-    """A generated file whose text differs from what the tables generate."""
+    """A generated file whose text differs from what the tables generate. ``what``: "stale",
+    "missing" or "orphan" (a file that nothing generates); ``diff``: unified diff from the file to
+    the generated text.
+    """
 
     path: Path
     what: str  # "stale", "missing" or "orphan"
@@ -66,9 +69,11 @@ class Difference:
 def generate(
     check: bool = False, of: Iterable[Table] | None = None, directory: Path = GENERATED
 ) -> list[Difference]:
-    """Writes the generated files to ``directory``, or with ``check`` only compares them.
+    """Writes the generated files of the tables ``of`` (default: all) to ``directory``, or with
+    ``check`` only compares them.
 
-    Returns the files that differed: stale, missing, or orphans (which are removed).
+    Returns the files that differed: stale, missing, or orphans, which nothing generates (without
+    ``check`` they are removed).
     """
     wanted: dict[Path, str | None] = dict.fromkeys(
         p for p in sorted(directory.glob("*")) if p.is_file()

@@ -26,10 +26,11 @@ SHOWN_US = 0.05
 
 @dataclass(frozen=True)
 class Failure:
-    """A term of a predicate that a problem does not satisfy.
+    """A term of a condition that a problem does not satisfy.
 
-    ``left`` and ``right``: values of both sides of a comparison (None otherwise); ``values``:
-    values of the term's variables.
+    ``predicate``: kind of condition: "requires", "prefer", "architecture" or "dtype"; ``term``: the
+    term as text, or for the last two a sentence. ``left`` and ``right``: values of both sides of a
+    comparison (None otherwise); ``values``: values of the term's variables.
     """
 
     predicate: str  # "requires", "prefer", "architecture" or "dtype"
@@ -61,10 +62,13 @@ class KernelLaunch:
 class Candidate:
     """A route, evaluated for a problem.
 
-    ``correct``: the architecture runs it and its ``requires`` holds. ``failures``: the terms that
-    do not hold, those of ``requires`` before those of ``prefer``. ``terms``: the terms of its
-    predicted time, µs by name of :data:`ptxgen.cost.tuning.TERMS`. Where routes are taken in order,
-    only the winner has terms, those of :data:`ptxgen.cost.tuning.BOUNDS`.
+    ``route``: its index; ``name``, ``kernels``: those for the problem's dtype; ``reason``: the
+    table's remark on it. ``correct``: the architecture runs it, it takes the dtype, and its
+    ``requires`` holds. ``failures``: all that does not hold, in the order architecture, dtype,
+    ``requires`` and, where routes are taken in order, ``prefer``. ``terms``: the terms of its
+    predicted time, µs by name of :data:`ptxgen.cost.tuning.TERMS` or "limit"; empty if it is not
+    correct. Where routes are taken in order, only the winner has terms, those of
+    :data:`ptxgen.cost.tuning.BOUNDS`.
     """
 
     route: int
@@ -77,7 +81,7 @@ class Candidate:
 
     @property
     def time(self) -> float:
-        """The predicted time, µs."""
+        """The predicted time, µs; 0 if none is predicted."""
         return sum(self.terms.values())
 
     @property
@@ -92,11 +96,14 @@ class Candidate:
 class Explanation:
     """The route that serves a problem, and all other routes of the table.
 
-    ``str`` formats everything as text.
+    ``table``: key of the route table; ``dtype``: the problem's; ``arch``: architecture of the GPU;
+    ``contract``: that of the main kernel; ``space``: name of the space whose variables describe the
+    problem; ``choice``, ``launches``: the winner's kernels and their launches. ``str`` formats
+    everything as text.
     """
 
     problem: str
-    """Text of the problem."""
+    """Description of the problem: the operation and its sizes, as text."""
     table: Key
     dtype: str
     arch: str
@@ -107,7 +114,7 @@ class Explanation:
     contract: str
     space: str
     values: Mapping[str, int]
-    """The problem variables, by name."""
+    """The variables of the space, derived ones included, by name."""
     choice: Choice
     launches: tuple[KernelLaunch, ...]
     scratch: Mapping[str, int]
@@ -126,7 +133,9 @@ class Explanation:
 
     @property
     def also_correct(self) -> tuple[Candidate, ...]:
-        """Other candidates that would return the same bits, those predicted to be fastest first."""
+        """Other correct candidates, which would return the same bits, by predicted time; where none
+        is predicted, in the table's order.
+        """
         others = (c for c in self.candidates if c.correct and c is not self.winner)
         return tuple(sorted(others, key=lambda c: c.time))
 
@@ -210,7 +219,8 @@ def explain_problem(
     name of the GPU; ``rates``: its peak rates, if it has no tuning. ``algorithms``: those that the
     operation was lowered to. ``note``: a remark in the text.
 
-    Raises OptionError for an unknown architecture, and UncoveredError where nothing serves it.
+    Raises OptionError for an unknown architecture or table, and UncoveredError where nothing serves
+    it.
     """
     if arch not in ARCHITECTURES:
         raise accepted("architecture", arch, ARCHITECTURES)
@@ -308,7 +318,10 @@ def _candidate(
 
 
 def _terms(route: Route, env: Mapping[str, int], tuning: Tuning) -> dict[str, float]:
-    """Returns the terms of a route's predicted time, µs by name."""
+    """Returns the terms of a route's predicted time, µs by name: those of
+    :data:`ptxgen.cost.tuning.TERMS`, summed over its kernels, and "limit"
+    (:data:`ptxgen.cost.tuning.LIMIT`). ``env``: values of the problem's variables.
+    """
     found = dict.fromkeys((*TERMS, "limit"), 0.0)
     for kernel, cost in zip(route.kernels, route.costs or (), strict=True):
         quantities = tuning.terms(*cost.arguments(env))

@@ -119,7 +119,9 @@ def branch(guards: Sequence[str], predicate: Expr, indent: str) -> Iterator[str]
 
 
 def _broken(terms: Iterable[str | Expr], operator: str, indent: str) -> Iterator[str]:
-    """Yields lines of the terms joined by ``operator``, as many terms on a line as fit."""
+    """Yields lines of ``terms`` (predicates, or Python texts) joined by ``operator``, "and" or
+    "or", as many terms on a line as fit.
+    """
     line, lead = indent, ""
     for term in terms:
         text = term if isinstance(term, str) else _condition(term, within=operator)

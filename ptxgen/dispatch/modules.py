@@ -47,7 +47,9 @@ INDENT = " " * 4
 NEVER = "(never: what it asks contradicts itself)"
 FIXED = ("arch", "table", "time", "us", "launches", "fitting", "choice")
 HOISTED = ("tiles", "pieces", "ctas", "operands", "stores")
-"""Names of subexpressions in generated code; like :data:`FIXED`, they are reserved."""
+"""Names that generated code gives to values which several launches read, and computes once; like
+:data:`FIXED`, they are reserved.
+"""
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,9 @@ class _Text:
         return made.blocks
 
     def _write_ordered_routes(self, block: Block) -> None:
-        """Writes code that yields the block's first route whose condition holds, and returns."""
+        """Writes the code of a block of routes of an ordered table: it yields the first route whose
+        condition holds, and returns from the dispatch function.
+        """
         if not block.items[0].possible:
             self.body += [f"{INDENT}# {item.note} {NEVER}" for item in block.items]
             return
@@ -334,10 +338,10 @@ problem), comment.
 
 
 def _rows(rows: Iterable[_Row], indent: str) -> Iterator[str]:
-    """Yields the source lines of ``rows``, each note as a comment above its rows; short rows of one
-    note share lines.
+    """Yields the source lines of ``rows``: for consecutive rows with one comment the comment, then
+    their values, several short rows on a line.
 
-    Of a row without values, only its note appears.
+    A row without values (a route that serves no problem) becomes a comment only.
     """
     for note, of in groupby(rows, lambda row: (row[2].partition(": ")[2], bool(row[1]))):
         words, possible = note

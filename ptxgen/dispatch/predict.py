@@ -16,10 +16,11 @@ from ptxgen.tiles import TABLES
 
 
 class Demand(NamedTuple):
-    """Work of a route for a problem: the arguments of ``Tuning.bounds``.
+    """Work of a route for a problem: the arguments of :meth:`ptxgen.cost.tuning.Tuning.bounds`.
 
-    ``launches``: kernels; ``ctas``: CTAs of the largest launch; ``nbytes``: memory traffic;
-    ``operations``: number of operations of ``unit``, such as "fma".
+    ``family``: that of the main kernel; ``launches``: number of kernels; ``ctas``: CTAs of the
+    largest launch; ``nbytes``: memory traffic; ``operations``: number of operations of ``unit``,
+    such as "fma".
     """
 
     family: str
@@ -51,7 +52,7 @@ def bounds(
 ) -> dict[str, float]:
     """Returns a route's predicted time as terms of :data:`ptxgen.cost.tuning.BOUNDS`, µs by name.
 
-    Arguments are those of :func:`demand`.
+    ``tuning``: constants of the GPU; other arguments are those of :func:`demand`.
     """
     return tuning.bounds(*demand(problem, route, choice, nbytes, sms), sms=sms)
 

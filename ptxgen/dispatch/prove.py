@@ -48,7 +48,9 @@ from ptxgen.spec import DIM_MAX, GRID_MAX, SCRATCH_MAX, SMS_MAX, Domain, OneOf, 
 EFFORT_PER_GOAL = 20_000_000
 """Effort of one goal in z3's resource units, of which it spends one to ten million a second."""
 STARTS = (0.02, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2)
-"""Effort of each attempt at one search, as a share of :data:`EFFORT_PER_GOAL`."""
+"""Limits of effort for the attempts of one search, each with another random seed, as shares of
+:data:`EFFORT_PER_GOAL`. An attempt is made only if z3 gave up in the one before.
+"""
 LEMMA = 0.2
 """Effort of the proof of a variable's bound, as a share of a goal's effort."""
 SAMPLES = 20_000
@@ -62,7 +64,10 @@ Shape = dict[str, int]
 class Result:
     """Outcome of one goal: proved (``ok``), or not.
 
-    ``shape``: a problem that refutes the goal; for "reachable", one that takes the route.
+    ``goal``: its kind, such as "coverage", "grid" or "reachable"; ``table``, ``archs``: name of the
+    table, and architectures of the dispatch function; ``subject``: the route or variable that it is
+    about; ``seconds``: time spent; ``detail``: a remark in words. ``shape``: a problem that refutes
+    the goal; for "reachable", one that takes the route.
     """
 
     goal: str
@@ -86,7 +91,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether premises imply a goal: proved, refuted by the problem ``shape``, or undecided."""
+    """Whether premises imply a goal: proved, refuted by the problem ``shape``, or undecided
+    (neither). ``detail``: a remark in words.
+    """
 
     proved: bool
     shape: Shape | None
@@ -336,7 +343,11 @@ def _witnesses(prover: Prover, compiled: Dispatch, wanted: int) -> dict[int, Sha
 
 
 class Prover:
-    """Decides implications over the problems of one table."""
+    """Decides implications over the problems of one table.
+
+    ``effort_per_goal``: limit for one goal, in z3's resource units. ``verdicts``: known verdicts
+    for tables of the same space, to which new ones are added.
+    """
 
     def __init__(
         self,
@@ -475,7 +486,8 @@ _BUILTINS = {"__builtins__": {"min": min, "max": max}}
 
 
 def bare(space: Space) -> Space:
-    """Returns ``space`` without the variables that no derived variable reads, except SMS.
+    """Returns ``space`` reduced to SMS and the variables that its derived variables read, without
+    its name and its condition ``within``.
 
     Spaces whose bare spaces are equal have the same :func:`lemmas`.
     """
@@ -578,7 +590,9 @@ class Attempt:
 
 
 class _Search:
-    """An incremental z3 solver in a context of its own."""
+    """An incremental z3 solver in a context of its own. ``assertions``: predicates that every check
+    includes; ``seed``: z3's random seed.
+    """
 
     def __init__(self, assertions: Iterable[Expr], seed: int) -> None:
         import z3
@@ -628,7 +642,9 @@ class _Search:
 def tightened(
     space: Space, domain: Mapping[str, Interval], predicates: Iterable[Expr]
 ) -> dict[str, Interval]:
-    """Returns ``domain`` narrowed by ``predicates`` that compare a variable with a constant."""
+    """Returns ``domain``, ranges by variable, narrowed by those ``predicates`` that compare a
+    variable with a constant.
+    """
     result = dict(domain)
     for predicate in predicates:
         for op, left, right in _comparisons(predicate, True):

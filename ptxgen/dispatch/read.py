@@ -32,7 +32,11 @@ from ptxgen.spec import ARCHITECTURES, Space
 
 @dataclass(frozen=True)
 class Branch:
-    """A route that the generated code yields, and the condition under which it does."""
+    """A route that the generated code yields, and the ``condition`` under which it does.
+
+    ``route``: its index; ``kernels``: their names, in launch order; ``grids``: CTAs of each;
+    ``scratch``: bytes of each scratch memory.
+    """
 
     route: int
     condition: Expr
@@ -85,7 +89,9 @@ its launches.
 
 @dataclass(frozen=True)
 class _Launch:
-    """A kernel launch that the generated code computes, and the condition under which it does."""
+    """A kernel launch that the generated code computes, and the condition ``where`` under which it
+    does. ``kernel``: its name; ``scratch``: bytes of each scratch memory, by name.
+    """
 
     where: Expr
     kernel: str
@@ -94,7 +100,10 @@ class _Launch:
 
 
 class _Run:
-    """Symbolic execution of a module; values are expressions, strings, and containers of them."""
+    """Symbolic execution of a generated module; values are expressions, strings, and containers of
+    them. ``names``: names and values that are known before; ``space``: the space of the module's
+    variables.
+    """
 
     def __init__(self, names: Mapping[str, Any], space: Space) -> None:
         self.space = space

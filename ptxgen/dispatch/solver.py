@@ -42,9 +42,10 @@ class Linear:
     """Rewrites predicates to linear ones, over the original variables and fresh variables that
     stand for products and quotients.
 
-    ``bounds``: the range of every variable. ``aliases``: formulas of derived variables; one that
-    also has a range must be in it, which the caller guarantees. ``facts``: what holds of the fresh
-    variables; it grows with each predicate.
+    ``bounds``: the range of every variable. ``aliases``: formulas of derived variables; if one has
+    a range in ``bounds``, too, the caller guarantees that its values are in it. ``facts``:
+    predicates that hold for the fresh variables; the list grows with each call of
+    :meth:`predicate`.
     """
 
     def __init__(self, bounds: Mapping[str, Interval], aliases: Mapping[str, Expr]) -> None:
@@ -206,8 +207,8 @@ class Linear:
         return {(name,): 1}
 
     def _named(self, p: Polynomial) -> Expr:
-        """Returns ``p`` as a constant or a single variable, which a divisor has to be; other
-        polynomials get a fresh variable.
+        """Returns ``p`` as a constant or a single variable, which a divisor has to be; for any
+        other polynomial a fresh variable that equals it.
         """
         formula = self.linear(p)
         if formula.op == "const":
@@ -315,7 +316,9 @@ class Linear:
         return broken
 
     def names(self) -> Iterable[str]:
-        """Returns the variables of the facts, original and fresh."""
+        """Returns the names of the variables that linear predicates and facts read, original and
+        fresh.
+        """
         return self._used.keys()
 
     def complete(self, values: Mapping[str, int]) -> dict[str, int]:

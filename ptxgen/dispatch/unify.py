@@ -14,7 +14,9 @@ from ptxgen.expr import Expr, const, var
 
 
 class Word(NamedTuple):
-    """A constant outside of formulas: a suggested name, and its Python text."""
+    """A constant outside of formulas, such as a kernel's name: the name that is suggested for it,
+    and its Python text.
+    """
 
     name: str
     text: str
@@ -34,7 +36,9 @@ class Leaf(NamedTuple):
 
 
 def form(term: Term, variables: bool) -> Hashable:
-    """Returns a term with its constants blanked, and with ``variables`` also its variables."""
+    """Returns a key that is equal for terms which differ only in constants, and with ``variables``
+    also for those that differ in variables: the term with these leaves blanked.
+    """
     found: Hashable = _mapped(
         term, lambda leaf: leaf.text if leaf.variable and not variables else ""
     )

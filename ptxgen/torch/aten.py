@@ -254,7 +254,7 @@ def _cumprod(b: Any, tier: str, x: Any, dim: int, *, dtype: Any = None) -> Any:
 
 
 def _variance_or_std(name: str) -> Serve:
-    """Returns the handler of operation ``name``: "var" or "std"."""
+    """Returns the handler of ATen operators that compute ``name``, "var" or "std"."""
 
     def serve(b: Any, tier: str, x: Any, dim: Any, *, correction: Any, keepdim: bool) -> Any:
         require_floats(x)
@@ -349,8 +349,8 @@ def _norm(norm: str) -> Serve:
 
 
 def _fits(x: Any, shape: Any, *weights: Any) -> None:
-    """Raises NotServed unless x and its weights have one dtype, and the norm is over x's last
-    dimension.
+    """Raises NotServed(TRY_NEXT) unless the norm is over x's last dimension, and x and its weights
+    have one supported dtype.
     """
     last = x.shape[-1:]
     if (
@@ -536,7 +536,7 @@ def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable:
 
 
 def _rows(b: Any, x: Any, dim: int) -> Any:
-    """Returns ``x`` with ``dim`` moved to the end, with stride 1."""
+    """Returns ``x`` with ``dim`` moved to the end; copied if its stride is not 1."""
     rows = b.move(x, dim, -1)
     return b.contiguous(rows) if rows.strides[-1] != 1 else rows
 

@@ -80,7 +80,7 @@ FORMULAS: Final[dict[str, tuple[str, Callable[..., Node]]]] = {
 """Formulas by operator name (overload packet), each with the rule for its operands' dtype."""
 SERVED: Final = {*FORMULAS, "pow", "masked_fill", "isnan"} - {"relu_cpu", "cube", "copied"}
 _EXACT = ("mul", "div")
-"""Operators whose kernels compute a scalar operand in f32 on any device, beside arrays of any
+"""Operators whose kernels read a scalar operand in f32, on any device and beside arrays of any
 dtype. Other kernels may round it to the array's 16-bit dtype.
 """
 
@@ -117,8 +117,8 @@ def _rewritten(name: str, kind: str, args: list[Any], out: Buffer) -> tuple[str,
 def lowered(
     b: Any, name: str, kind: str, out: Buffer, args: Sequence[Any], options: dict[str, Any]
 ) -> Buffer:
-    """Lowers an operator, with the bits of PyTorch on device type ``kind``; the result is written
-    to ``out``. Raises NotServed if there is no formula.
+    """Lowers operator ``name`` of :data:`SERVED`, with the bits of PyTorch on device type ``kind``;
+    the result is written to ``out``. Raises NotServed if no formula has these bits.
     """
     if options.get("alpha", 1) != 1 or options.get("rounding_mode") is not None:
         raise NotServed(UNKNOWN)
@@ -143,9 +143,10 @@ def is_float(dtype: str) -> bool:
 
 
 def _casts_alike(x: Any, dtype: str, kind: str, name: str, *, whole: bool) -> bool:
-    """Whether all of PyTorch's kernels cast operand ``x``, a buffer or a number, to ``dtype`` in
-    the same way. ``kind``: device type; ``name``: the operator's key in :data:`FORMULAS`;
-    ``whole``: whether the result is a scalar tensor.
+    """Whether PyTorch's kernels, vectorised and scalar ones, all cast operand ``x``, a buffer or a
+    number, to ``dtype`` in the same way, so that one formula has their bits. ``kind``: device type;
+    ``name``: the operator's key in :data:`FORMULAS`; ``whole``: whether the result has no
+    dimensions.
     """
     real = is_float(dtype)
     if isinstance(x, Buffer):

@@ -63,13 +63,14 @@ def export(
     Storage
         An argument that the model writes, such as a cache, is written in the caller's memory: see
         :class:`ptxgen.program.replay.Replayed`. So are the model's own buffers that it writes.
-        Parameters and buffers are ``outside``, by name, and read in place. Results are new, and
-        contiguous. ``stream``: the stream on which memory for the graph is allocated.
+        Parameters and buffers are read in place; the attribute ``outside`` of the function returned
+        holds them. Results are new, and contiguous. ``stream``: the stream on which memory for the
+        graph is allocated.
     Order
         That of each operation's contract.
     Errors
-        UnservedError, with each operator that would remain a call of PyTorch and depends on
-        arguments; TraceError for a model that is no module, takes no tensor, or returns none;
+        UnservedError, with each operator that would remain a call of PyTorch and depends on more
+        than constants; TraceError for a model that is no module, takes no tensor, or returns none;
         GradError for tensors that require grad; OptionError; those of ``torch.export`` for models
         that it cannot trace.
     Source
@@ -122,7 +123,9 @@ def _unknown(value: Any) -> bool:
 
 
 class Whole(Schedule):
-    """Schedule of a graph as one program; calls that depend on no argument run at export."""
+    """Schedule of a graph of ``torch.export`` as one program. Calls of PyTorch run at export: they
+    may depend on constants only, on no argument, parameter or buffer.
+    """
 
     def __init__(self, read: Any, options: Options) -> None:
         signature = read.graph_signature
@@ -157,8 +160,8 @@ class Whole(Schedule):
 
     @cached_property
     def _before_programs(self) -> set[fx.Node]:
-        """Nodes that depend on no argument and no parameter, and draw no random numbers: their
-        values are the same at each call.
+        """Nodes that depend on constants only, on no argument, parameter or buffer, and draw no
+        random numbers: their values are the same at each call.
         """
         found: set[fx.Node] = set()
         for node in self.nodes:
@@ -172,8 +175,9 @@ class Whole(Schedule):
         return found
 
     def _calls(self, name: str) -> list[TorchCall]:
-        """Returns the calls of PyTorch to run at export; raises UnservedError if one depends on an
-        argument.
+        """Returns the calls of PyTorch, all of which run at export. Raises UnservedError, with the
+        model's ``name``, if one depends on an argument, parameter or buffer, or draws random
+        numbers.
         """
         calls = [m for m in self.sequence if isinstance(m, TorchCall)]
         left = Counter(
@@ -207,8 +211,9 @@ class Whole(Schedule):
         return found
 
     def program(self, model: torch.nn.Module, tracing: Tracing, call: Call) -> Program:
-        """Returns the graph's program. Its inputs are the arguments, and the tensors of
-        :meth:`_outside` that it reads.
+        """Returns the graph's program. Its inputs are the arguments of ``call``, and the tensors of
+        ``model`` and constants (:meth:`_outside`) that it reads. ``tracing``: the trace that
+        records it.
         """
         name, b, outside = type(model).__name__, tracing.builder, self._outside(model)
         given = [b.input(f"argument{i}", x.packed) for i, x in enumerate(call.views.values())]

@@ -100,8 +100,9 @@ def _linear(
     out_dtype: Dtype = None,
     dtype: Dtype = None,
 ) -> Buffer:
-    """Lowers :func:`linear` with a weight that is rounded to ``dtype``. ``w_sum``, ``bias_sum``:
-    arrays to which the gradients are added.
+    """Lowers :func:`linear` with a weight that is rounded to ``dtype``, autocast's (None: not
+    rounded). ``w_sum``, ``bias_sum``: ``main_grad`` of weight and bias, to which the backward pass
+    adds their gradients.
     """
     given = rows_apart(b, x), readable(b, _rounded(b, w, dtype)), b.packed(bias)
     how = {"layout": layout, "tier": tier, "activation": activation, "out_dtype": out_dtype}
@@ -410,7 +411,9 @@ def multiplied(
     accumulate: str = "auto",
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """Computes :func:`quantized_linear` with the weight's tensors: data, scales, offsets."""
+    """Computes :func:`quantized_linear` for a weight given as tensors: data, scales, and offsets or
+    None. ``format``: name of its format. Raises GradError if scales or offsets require grad.
+    """
     for name, each in zip(("scales", "offsets"), weight[1:], strict=True):
         if each is not None and each.requires_grad:
             raise GradError(

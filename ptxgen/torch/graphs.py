@@ -282,8 +282,8 @@ _cross_entropy = torch.nn.functional.cross_entropy
 @cache
 def attention_in_tier(tier: str) -> Callable[..., Any]:
     """Returns ``scaled_dot_product_attention`` as ``batch_invariant(tier=...)`` computes it, with
-    PyTorch's own for unsupported calls. ``pattern``: of the mask, if known
-    (:func:`ptxgen.torch.reading.as_in_eager`).
+    PyTorch's own for unsupported calls. The function also takes ``pattern``, causal flag and window
+    of the mask if known (:func:`ptxgen.torch.reading.as_in_eager`).
     """
 
     def attention(
@@ -314,7 +314,8 @@ def attention_in_tier(tier: str) -> Callable[..., Any]:
 @cache
 def cross_entropy_in_tier(tier: str) -> Callable[..., Any]:
     """Returns ``cross_entropy`` as ``batch_invariant(tier=...)`` computes it, with PyTorch's own
-    for unsupported calls. ``wide``: whether 16-bit logits get a loss in f32.
+    for unsupported calls. The function also takes ``wide``: whether 16-bit logits get a loss in
+    f32.
     """
 
     def cross_entropy(
@@ -493,7 +494,9 @@ class Schedule:
             values[node] = lower(b, node.target, self.context(node), args, how)
 
     def _classified(self) -> set[fx.Node]:
-        """Returns the nodes that become steps of programs: those whose trial lowering succeeds."""
+        """Lowers each node on trial; returns the nodes for which that succeeds, which become steps
+        of programs.
+        """
         b = ProgramBuilder(OPERATIONS, "graph", aliases=True)
         values: dict[fx.Node, Any] = {}
         lowered: set[fx.Node] = set()
@@ -536,8 +539,8 @@ class Schedule:
 
     @cached_property
     def _before_programs(self) -> set[fx.Node]:
-        """Nodes without floating-point values in them or their ancestors, such as masks and
-        positions. PyTorch may compute them before the first program.
+        """Nodes that mutate nothing, and without floating-point values in them or their ancestors,
+        such as masks and positions. PyTorch may compute them before the first program.
         """
         exact: set[fx.Node] = set()
         for node in self.nodes:
@@ -746,7 +749,9 @@ class Schedule:
         return not draws(op) and (known or op.namespace == "ptxgen")
 
     def run(self, given: list[Any]) -> Any:
-        """Runs all programs and calls; returns the results. Frees values after their last use."""
+        """Runs all programs and calls; returns the results. Frees values after their last use.
+        ``given``: the arguments, in a list that is emptied.
+        """
         values: dict[fx.Node, Any] = dict(zip(self._places, given, strict=True))
         given.clear()
         for update in self.updates:
@@ -889,14 +894,16 @@ class Segment:
         self.arena = plan.nbytes, plan.least
 
     def passes(self, program: Program) -> Program:
-        """Runs the graph passes of the options on ``program``, and stores the result for the
-        report.
+        """Runs the graph passes of the options on ``program``; stores the result for the report,
+        and returns it.
         """
         self.program, self.done = graph.apply(program, self.of.options.passes)
         return self.program
 
     def lower(self, b: ProgramBuilder, /, **given: Buffer) -> tuple[Buffer, ...]:
-        """Lowers the nodes to steps; returns the buffers of ``outputs``."""
+        """Lowers the nodes to steps; returns the buffers of ``outputs``, in order. ``given``:
+        buffers of ``sources``, in order; their keywords are ignored.
+        """
         values: dict[fx.Node, Any] = dict(zip(self.sources, given.values(), strict=True))
         owners = {values[n].memory: _root(n) for n in self.sources}
         for node in self.nodes:
@@ -917,7 +924,9 @@ class Segment:
     def _write_updated(
         self, b: ProgramBuilder, values: dict[fx.Node, Any], owners: dict[Memory, fx.Node]
     ) -> None:
-        """Copies new versions of mutated arguments to the memory of the arguments."""
+        """Copies new versions of mutated arguments to the memory of the arguments. ``values``:
+        buffers by node; ``owners``: node by memory, as in :meth:`_result_buffer`; both are updated.
+        """
         places = {new: values[old] for old, new in self.updated}
         written = {place.memory for place in places.values()}
         found = {new: values[new] for new in places}
@@ -932,8 +941,9 @@ class Segment:
     def _result_buffer(
         self, b: ProgramBuilder, node: fx.Node, found: Buffer, owners: dict[Memory, fx.Node]
     ) -> Buffer:
-        """Returns a result's buffer, copied if its strides are not PyTorch's, or if it shares
-        memory that PyTorch's result does not share.
+        """Returns a result's buffer: ``found``, or a copy if its strides are not PyTorch's, or if
+        it shares memory that PyTorch's result does not share. ``owners``: for each memory, the node
+        whose views may be in it; the result's is added.
         """
         like, root = self.of.likes[node], _root(node)
         own = owners.setdefault(found.memory, root) is root

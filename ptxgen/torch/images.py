@@ -43,8 +43,9 @@ def _like(b: Any, x: Any) -> Any:
 
 # -- batch norm -----------------------------------------------------------------------------
 def _evaluated(b: Any, x: Any, vectors: Sequence[Any], eps: float) -> tuple[Any, ...]:
-    """Lowers batch norm in evaluation mode; returns its result, and two empty buffers for the saved
-    statistics.
+    """Lowers batch norm by running statistics; returns the result, and two empty buffers in place
+    of the statistics that training saves. ``vectors``: weight, bias, running mean, running
+    variance.
     """
     weight, bias, mean, var = vectors
     require_floats(x)
@@ -64,8 +65,9 @@ def _several(x: Any) -> None:
 
 
 def _batch_norm(b: Any, tier: str, x: Any, *given: Any) -> Any:
-    """Lowers batch norm in evaluation, or in training without running statistics; raises
-    NotServed(TRY_NEXT) with them, as these programs cannot update them.
+    """Lowers ``native_batch_norm`` in evaluation, or in training without running statistics; in
+    training with them raises NotServed(TRY_NEXT), as this program cannot update them. ``given``:
+    weight, bias, running mean, running variance, ``training``, momentum, eps.
     """
     *vectors, training, _, eps = given
     if not training:
@@ -100,12 +102,16 @@ def _functional(b: Any, tier: str, x: Any, *given: Any) -> Any:
 
 
 def _always(serve: Serve, training: bool) -> Serve:
-    """Returns ``serve`` for an operator that lacks the argument ``training``, with that fixed."""
+    """Returns a handler for an operator that lacks the argument ``training``: it calls ``serve``, a
+    handler of batch norm, with that argument fixed.
+    """
     return lambda b, tier, x, *given: serve(b, tier, x, *given[:4], training, *given[4:])
 
 
 def _reserving(serve: Serve) -> Serve:
-    """Returns ``serve`` with an empty buffer for cuDNN's reserve after its first three results."""
+    """Returns a handler that calls ``serve``, and returns an empty buffer for cuDNN's reserve space
+    after the first three results.
+    """
 
     def with_reserve(b: Any, tier: str, x: Any, *given: Any) -> Any:
         found = serve(b, tier, x, *given)
@@ -120,7 +126,10 @@ def _kept() -> Serve:
 
 
 def _batch_norm_written(tier: str, x: Any, *given: Any) -> Any:
-    """Computes batch norm in training; updates the running statistics in place."""
+    """Computes batch norm in training; updates the running statistics in place. Returns the result,
+    and mean and scale, which its gradients read. ``given``: as in :func:`_batch_norm`; in
+    evaluation raises NotServed.
+    """
     weight, bias, mean, var, training, momentum, eps = given
     if not training or x.dim() < 2 or x.numel() < 2 * x.shape[1]:
         raise NotServed(UNKNOWN)
@@ -143,7 +152,9 @@ def _cudnn_written(tier: str, x: Any, *given: Any) -> Any:
 
 
 def _nothing(x: Any) -> Any:
-    """Returns an empty tensor for the reserve that cuDNN would keep for its gradient."""
+    """Returns an empty tensor on x's device, for the reserve space that cuDNN would keep for the
+    gradient.
+    """
     return x.new_empty(0, dtype=torch.uint8)
 
 
@@ -284,7 +295,9 @@ def _sliding(size: Any, window: Any, dilation: Any, padding: Any, stride: Any) -
 
 
 def im2col(b: Any, x: Any, *how: Any) -> Any:
-    """Lowers ``im2col``, for compiled graphs: it moves values, so blocks leave it to PyTorch."""
+    """Lowers ``im2col``, in compiled graphs only: it moves values, so ``batch_invariant()`` blocks
+    leave it to PyTorch. ``how``: kernel size, dilation, padding and stride, each (height, width).
+    """
     axes = _sliding(x.shape[-2:], *how)
     found = windowed(b, x, axes)
     taps, counts = prod(a.taps for a in axes), prod(a.count for a in axes)
@@ -401,7 +414,9 @@ _RESIZING: Final[dict[str, Serve]] = {
     **{f"{name}_backward": _resize_backward("linear") for name in _LINEAR},
     **{f"upsample_nearest{rank}d_backward": _resize_backward("nearest") for rank in (1, 2, 3)},
 }
-"""Handlers of resizing operators that add elements, by name; ``nearest`` only moves them."""
+"""Handlers of resizing operators that add elements, by name: linear resizing, and the gradients of
+linear and nearest. (Nearest resizing itself only moves elements.)
+"""
 
 LOWERED: Final[dict[str, Serve]] = {
     **dict.fromkeys(("native_batch_norm", "_native_batch_norm_legit"), _batch_norm),

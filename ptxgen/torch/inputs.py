@@ -78,7 +78,9 @@ class Summands(TorchFunctionMode):
 def _watching(
     outputs: Sequence[Any], edges: Sequence[GradientEdge]
 ) -> Iterator[dict[GradientEdge, list[Any]]]:
-    """Context manager: collects the gradients that arrive at each of the edges, in their order."""
+    """Context manager: collects, by edge, the gradients that backward passes from ``outputs`` add
+    up at each of ``edges``, in their order.
+    """
     found: dict[GradientEdge, list[Any]] = {edge: [] for edge in edges}
     hooks = []
 
@@ -117,11 +119,11 @@ def traced(
     example: Sequence[Any],
 ) -> Callable[..., Any]:
     """Compiles a graph of Dynamo with ``trace`` so that the gradients of its inputs are added in
-    the order of eager mode. Returns a function of the graph's inputs, which passes on views of
-    some, too.
+    the order of eager mode. Returns a function of the graph's inputs; it passes them to the
+    compiled graph, and views of those that are read several times, one for each further gradient.
 
-    ``trace`` takes the graph and its inputs, and calls ``torch.autograd.grad``. ``example``: the
-    inputs to trace with.
+    ``trace`` takes the graph, and its inputs followed by these views, and calls
+    ``torch.autograd.grad``. ``example``: the inputs to trace with.
     """
     views = _expected(module, example)
     while True:

@@ -146,8 +146,8 @@ _recorded = super(torch.autograd.Function, _Fused).apply
 
 
 def _widths(sums: tuple[torch.Tensor | None, ...]) -> tuple[bool, bool]:
-    """Returns whether the gradients of weight and bias stay in f32, as those added to a
-    ``main_grad`` do.
+    """Returns whether the gradients of weight and bias stay in f32: those that are added to a
+    ``main_grad`` do. ``sums``: the ``main_grad`` of weight and of bias, or None.
     """
     return sums[0] is not None, sums[1] is not None
 

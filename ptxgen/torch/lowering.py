@@ -212,8 +212,8 @@ def _embedding(b: Any, at: Context, weight: Buffer, indices: Buffer, *_: Any, **
 
 
 def _of_images(move: Callable[..., Any], *how: Any) -> Rule:
-    """Returns a rule that calls ``move`` of :mod:`ptxgen.torch.images` with ``how`` as first
-    arguments.
+    """Returns a rule that calls ``move``, a function of :mod:`ptxgen.torch.images`, with the
+    builder, ``how`` and the operator's arguments.
     """
     return lambda b, at, *args: move(b, *how, *args)
 
@@ -335,9 +335,9 @@ def _index(b: Any, at: Context, x: Buffer, indices: Sequence[Any]) -> Any:
 def _index_put(
     b: Any, at: Context, x: Buffer, indices: Sequence[Any], values: Buffer, accumulate: bool = False
 ) -> Any:
-    """Lowers index_put on a vector, or along one dimension, as in KV caches; of values with one
-    index the last wins. With ``accumulate``, values with one index are added in order, for indices
-    into any dimensions.
+    """Lowers ``index_put`` on a vector, or along one dimension, as in KV caches; of values with the
+    same index the last wins. With ``accumulate``, values with the same index are added in order,
+    and indices may be into any dimensions.
     """
     if accumulate:
         if x.dtype not in DTYPES or not can_add_at_indices(x, indices, values, _INTEGERS):
@@ -499,8 +499,9 @@ def _lowered(b: ProgramBuilder, op: Any, at: Context, args: Any, how: Mapping[st
 
 
 def lower(b: ProgramBuilder, op: Any, at: Context, args: Any, how: Mapping[str, Any]) -> Any:
-    """Appends the steps of an operator's call; returns result buffers. Copies operands with strides
-    that no kernel reads.
+    """Appends the steps of a call of ``op``; returns result buffers. ``args``, ``how``: positional
+    and keyword arguments, with buffers for tensors. Copies operands with strides that no kernel
+    reads.
 
     Raises NotServed, or the error of the operation, for a call that PyTorch has to make; the
     builder's steps are then unchanged.

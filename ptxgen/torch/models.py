@@ -105,8 +105,9 @@ def _attend(
     position_bias: Any = None,
     **_: Any,
 ) -> tuple[Any, None]:
-    """Computes attention of q, k, v [B, H, S, D] for `transformers`; the result is [B, S, H, D]. A
-    mask, if given, replaces ``is_causal`` and ``sliding_window``.
+    """Computes attention of q, k, v [B, H, S, D] for `transformers`; returns the result [B, S, H,
+    D], and None for the weights. A mask, if given, replaces ``is_causal`` and ``sliding_window``.
+    ``s_aux``: sinks; ``position_bias``: added to the scores. Raises OptionError for dropout.
     """
     if dropout:
         raise OptionError(f"dropout is {dropout}; takes 0: weights of attention are not dropped")
@@ -151,12 +152,13 @@ def _mask(
     device: Any = "cpu",
     **rest: Any,
 ) -> Any:
-    """Returns the mask of visible keys. For causal masks, windows and padding it is int32 and has
-    each sequence's bounds (see the module); else it is booleans [B, 1, S, L].
+    """Returns the mask of visible keys for `transformers`. For causal masks, windows and padding it
+    is int32 and has each sequence's bounds (see the module); else it is booleans [B, 1, S, L].
 
     ``masking_utils``: the module of `transformers`, which compilers do not import.
     ``outside_graph``: a function that a compiler calls outside of its graph, as it cannot read the
-    closures of mask functions; not needed for whole sequences without padding.
+    closures of mask functions; not needed for whole sequences without padding. Other arguments are
+    those of a mask function that is registered with `transformers`.
     """
     sizes = batch_size, q_length, kv_length, q_offset, kv_offset
     if mask_function is None:
@@ -202,8 +204,8 @@ def _mask(
 
 
 def _starts_at_zero(attention_mask: Any, q_offset: Any, kv_offset: Any) -> bool:
-    """Whether sizes alone say that all sequences have their first key at 0: attention then has the
-    same bits with a boolean mask as with an int32 one.
+    """Whether sizes alone say that all sequences have their first key at 0: a boolean mask is then
+    enough, as attention has the same bits with it as with an int32 one (:func:`_mask`).
     """
     known = isinstance(q_offset, int) and isinstance(kv_offset, int)
     return attention_mask is None and known and kv_offset == 0

@@ -236,7 +236,8 @@ def convert(
     (``requires_grad_(False)``), as QLoRA does; a model without frozen layers is converted
     completely. A weight that several layers share is quantized once. Layers are skipped if a module
     that is not converted, such as an embedding, has their weight, too. ``tier`` is for dense
-    weights, ``accumulate`` for quantized ones.
+    weights, ``accumulate`` for quantized ones. ``nf4=True``, deprecated, means
+    ``format="nf4"``.
 
     Code that reads a layer's weight and multiplies by itself does not call the layer, in particular
     ``nn.MultiheadAttention``. :class:`ptxgen.torch.batch_invariant` serves such products.

@@ -66,7 +66,7 @@ Recorder.call_operator = staticmethod(call_operator)
 
 
 def _registered(name: str) -> str:
-    """Registers an operator if it is not yet; returns its name."""
+    """Registers the operator of operation ``name`` if that is not done yet; returns ``name``."""
     operator(_ops[name] if name in _ops else OPERATIONS[name])
     return name
 
@@ -131,7 +131,9 @@ def _in_pairs(p: Parameter) -> bool:
 
 
 class _Operator:
-    """PyTorch operator of an operation: arrays are positional, options keyword arguments."""
+    """The operator of ``torch.ops.ptxgen`` for an operation, and the operators of its gradients.
+    Arrays are positional arguments, options keyword arguments.
+    """
 
     def __init__(self, op: Op) -> None:
         self.op, self.of = op, recorder(op)
@@ -168,7 +170,9 @@ class _Operator:
         return f"Tensor? {p.name}=None" if p.kind in (OPTIONAL, EITHER) else f"Tensor {p.name}"
 
     def args(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Returns all arguments of the operation, in order, from those of the operator."""
+        """Returns all arguments of the operation, in order. ``arrays``, ``named``: positional and
+        keyword arguments of the operator.
+        """
         given = {**dict(zip(self.arrays, arrays, strict=False)), **named}
         found = []
         for p in self.op.parameters:
@@ -299,8 +303,13 @@ class _Operator:
     def _gradients(
         self, ctx: Any, saved: list[Any], results: list[Any], dys: Any, needs: list[bool]
     ) -> list[Any]:
-        """Computes the needed gradients by operators: ``NAME_vjp`` returns those without a
-        ``main_grad``, ``NAME_vjp_`` adds the others to theirs.
+        """Computes the gradients that ``needs`` selects, by calling operators; returns a list with
+        None for all other arrays. ``NAME_vjp`` returns the gradients of arrays without a
+        ``main_grad``; ``NAME_vjp_`` adds those of the others to their ``main_grad``, and None is
+        returned for them.
+
+        ``saved``, ``results``: arrays and results of the forward pass; ``dys``: incoming gradients
+        of the results.
         """
         adds = [need and self._sum(i, ctx.updates) is not None for i, need in enumerate(needs)]
         own = [need and not add for need, add in zip(needs, adds, strict=True)]

@@ -131,8 +131,9 @@ def as_in_eager(
 def _grouped(
     node: fx.Node, tier: str, served: Callable[[torch.device], bool]
 ) -> tuple[fx.Node, ...] | None:
-    """Returns rows, weights and group ends of a node that is the grouped product of `transformers`;
-    None for other nodes, and where ptxgen has no kernels for it.
+    """Returns the operands (rows, weights, group ends) of a node that is the grouped product of
+    `transformers`; None for other nodes, and where ptxgen has no kernels for it. ``tier``: units
+    for products; ``served``: whether ptxgen computes on a device.
     """
     packet = getattr(node.target, "overloadpacket", node.target)
     if getattr(packet, "_qualified_op_name", "") != "transformers::grouped_mm_fallback":
@@ -289,8 +290,8 @@ def _repeats(node: fx.Node) -> bool:
 
 
 class Sharing(importlib.abc.MetaPathFinder):
-    """Patch that stops `transformers` from repeating keys on device types ``kinds`` while it is
-    open.
+    """Patch of `transformers` between :meth:`open` and :meth:`close`: on device types ``kinds``, it
+    does not repeat keys and values for the query heads that share them.
 
     `transformers` may be imported before or meanwhile.
     """

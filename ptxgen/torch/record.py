@@ -61,8 +61,9 @@ def is_intercepted() -> bool:
 
 
 def gradient_wanted(*operands: Any) -> bool | None:
-    """Whether autograd must record a call. None if a tool intercepts it: it has to be called as an
-    operator of ``torch.ops.ptxgen``.
+    """Whether autograd must record a call with these operands. None if a compiler, tracer, dispatch
+    mode, ``torch.func`` or tensor subclass intercepts it: it has to be called as an operator of
+    ``torch.ops.ptxgen``. Raises GradError for operands with tangents.
     """
     if forward_ad._current_level >= 0:
         _refuse_tangents(*operands)
@@ -89,8 +90,8 @@ def _refuse_tangents(*operands: Any) -> None:
 
 
 def recorded(op: Op, given: Mapping[str, Any]) -> Any:
-    """Calls ``op`` with arguments by name: as an operator if a tool intercepts it, recorded by
-    autograd if a gradient is needed, else directly.
+    """Calls ``op`` with arguments by name: as an operator if :func:`gradient_wanted` returns None,
+    recorded by autograd if a gradient is needed, else directly.
     """
     found = recorder(op)
     args = tuple([given[n] for n in found.names])
@@ -129,8 +130,8 @@ def recorder(op: Op) -> Recorder:
 
 
 def _call_operator(op: Op, aside: Iterable[str], given: Mapping[str, Any]) -> Any:
-    """Calls ``op`` as an operator of ``torch.ops.ptxgen``; raises OptionError for arguments
-    ``aside`` (``out=``, streams).
+    """Calls ``op`` as an operator of ``torch.ops.ptxgen``, which has no arguments ``aside``
+    (``out=``, streams); raises OptionError if one of these is given.
     """
     for name in aside:
         if given[name] is not None and not isinstance(given[name], bool):
@@ -195,15 +196,15 @@ class Recorder:
 
     @cached_property
     def compute(self) -> Callable[..., Any]:
-        """Function of all arguments in order that computes without autograd; also returns saved
-        results.
+        """Function of all arguments in order that computes without autograd; returns the results,
+        followed by those that are saved for gradients only.
         """
         return self._computing(Hooks(autograd=False))
 
     @cached_property
     def compute_with_code(self) -> Callable[..., Any]:
-        """Function like :attr:`compute` that returns a pair: generated code that ran the call, or
-        None, and results.
+        """Function like :attr:`compute` that returns a pair: the generated code that ran the call
+        (None if the call took the slow path), and the results.
         """
         return self._computing(Hooks(autograd=False, returns_code=True))
 
@@ -249,7 +250,9 @@ class Recorder:
         return self._intercepted_call()(*args)
 
     def record(self, args: tuple[Any, ...], tensors: Sequence[Any]) -> Any:
-        """Returns the results of a call that autograd records."""
+        """Returns the results of a call that autograd records. ``args``: all arguments in order;
+        ``tensors``: the operands among them (:meth:`tensors`).
+        """
         return _apply(self, args, *tensors)
 
     # -- gradients ----------------------------------------------------------------------------
@@ -374,7 +377,7 @@ class _Plan:
 
     def _used(self) -> list[int]:
         """Returns indices, into arguments followed by results, of tensors that the gradients read
-        or are views of.
+        or are views of. Adds to ``exact`` the results whose incoming gradient they do not read.
         """
         builder = ProgramBuilder(OPERATIONS, f"{self.recorder.op.name}_vjp", aliases=True)
         buffers: list[Any] = []
@@ -409,8 +412,9 @@ class _Plan:
         return tuple(found.get(self._names[i]) for i in self.wanted)
 
     def _placed(self, saved: Sequence[Any], updates: Sequence[Any], stub: Any) -> list[Any]:
-        """Returns all arguments and results; in place of tensors that were not saved,
-        ``stub(like)``.
+        """Returns the values of all arguments, then of all results: ``saved`` and ``updates``, the
+        two lists of :meth:`given`, in their places, and ``stub(like)``, of shape and dtype
+        ``like``, for tensors that were not saved.
         """
         found = [stub(x) if isinstance(x, _Like) else x for x in self._like]
         for i, x in zip((*self.saved, *self.updates), (*saved, *updates), strict=True):
@@ -461,7 +465,12 @@ class _Plan:
     def differentiable(
         self, saved: Sequence[Any], updates: Sequence[Any], dys: Sequence[Any]
     ) -> tuple[Any, ...]:
-        """Computes the gradients so that autograd records them (``create_graph``)."""
+        """Computes the needed gradients by operations that autograd records in turn
+        (``create_graph``). ``saved``, ``updates``: the two lists of :meth:`given`; ``dys``:
+        incoming gradients of all results.
+
+        Raises GradError for an operation that saves additional results for its gradients.
+        """
         if self.recorder.of is not self.recorder.op:
             name = self.recorder.op.name
             raise GradError(f"gradients of {name} have no gradient; leave create_graph away")

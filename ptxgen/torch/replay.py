@@ -28,8 +28,9 @@ def _pool(index: int) -> Any:
 
 
 def captured(schedule: Any, own: Sequence[Any], index: int) -> tuple[Any, Any]:
-    """Records a schedule with the arguments ``own`` as a CUDA graph, without running it; returns
-    the graph and its results. ``index``: that of the GPU.
+    """Records one run of a schedule as a CUDA graph, without executing it; returns the graph and
+    its results. ``own``: arguments, whose memory replays read and write; ``index``: number of the
+    GPU.
 
     PyTorch's calls run on the recording stream. Programs start after all work on that stream, and
     the stream waits for their end.
@@ -75,7 +76,10 @@ class Replay:
         return _returned(self._result_rules, given, new=False)
 
     def _begin(self, given: list[Any]) -> Any:
-        """Runs the schedule; the second time, records it, too."""
+        """Runs the schedule and returns its results. The first time notes the addresses of the
+        arguments; the second time also records the CUDA graph, which reads and writes arguments
+        with unchanged addresses in place.
+        """
         addresses = _addresses(given)
         if self._addresses is None:
             self._addresses = addresses
@@ -84,8 +88,8 @@ class Replay:
         return self._record(given, {i for i, (now, before) in pairs if now == before})
 
     def _moved(self, given: list[Any]) -> Any:
-        """Records again, because pinned arguments have another address; these are copied from now
-        on.
+        """Runs the schedule and records it again, because an argument that the graph reads in place
+        now has another address. Such arguments are copied to the graph's memory from now on.
         """
         addresses = _addresses(given)
         return self._record(given, {i for i, address in self._pinned if addresses[i] == address})
@@ -97,8 +101,8 @@ class Replay:
                 _distinct(given[i]).copy_(own)
 
     def _record(self, given: Sequence[Any], fixed: Collection[int]) -> Any:
-        """Runs the schedule once, which loads its kernels, and records it. ``fixed``: indices of
-        arguments that the graph reads and writes in place.
+        """Runs the schedule once, which loads its kernels, then records it; returns the results of
+        that run. ``fixed``: indices of arguments that the graph reads and writes in place.
         """
         tensors = [i for i, x in enumerate(given) if isinstance(x, torch.Tensor)]
         self._pinned = [(i, given[i].data_ptr()) for i in tensors if i in fixed]
@@ -117,8 +121,9 @@ class Replay:
 class ResultRule(NamedTuple):
     """Rule for returning ``result`` of a CUDA graph to the caller.
 
-    ``argument``: index of the argument that it is a view of, or None; ``own``: that argument in the
-    recording; ``base``: the tensor whose memory it shares with other results, or None.
+    ``argument``: index of the argument that it is a view of, or None; ``own``: that argument as the
+    graph was recorded with it; ``base``: the tensor whose memory it shares with other results, or
+    None.
     """
 
     result: Any
@@ -147,8 +152,9 @@ def _result_rules(results: Sequence[Any], own: Sequence[Any]) -> list[ResultRule
 
 
 def _returned(rules: Sequence[ResultRule], given: Sequence[Any], *, new: bool) -> list[Any]:
-    """Returns the results of a run as the caller gets them: views of the arguments ``given``, or
-    copies. ``new``: whether the results are new tensors already, which need no copy.
+    """Returns the results of a run as the caller gets them: views of the arguments ``given`` for
+    results that are views of arguments, else copies. ``rules``: one for each result; ``new``:
+    whether the results are new tensors already, which need no copy.
 
     Results that share memory share it in the copy, as views of one tensor for autograd.
     """
@@ -200,6 +206,8 @@ def _copied(x: Any) -> Any:
 
 
 def _same_view(x: Any, base: Any, to: Any) -> Any:
-    """Returns the view of ``to`` that ``x`` is of ``base``: its shape, strides and offset."""
+    """Returns a view of ``to`` with shape and strides of ``x``, and the offset in ``to`` that ``x``
+    has in ``base``.
+    """
     offset = to.storage_offset() + x.storage_offset() - base.storage_offset()
     return to.as_strided(x.shape, x.stride(), offset)

@@ -140,8 +140,8 @@ attention = function(FUSED, _record_attention)
 
 
 def _by_token(strides: Size, shape: Size) -> bool:
-    """Whether all heads of a token are adjacent in memory; results then are, too, as in PyTorch's
-    kernels.
+    """Whether all heads of a token are adjacent in memory, for an array ``[..., H, S, D]``. Results
+    of attention are then stored so, too, as PyTorch's kernels do.
     """
     return 0 < strides[-3] < strides[-2] and shape[-3] > 1 and shape[-2] > 1
 
@@ -164,7 +164,9 @@ def _lower(b: ProgramBuilder, /, q: Any, k: Any, v: Any, *, layout: str, **given
 
 
 def _vjp(b: Builder, at: Backward) -> Gradients:
-    """Computes the gradients of attention for operands that are stored in ``layout``."""
+    """Computes the gradients of :func:`_lower`, which are stored as its operands: in the order
+    ``layout``, an option of the call.
+    """
     placed = _layout_mover(b, at.options["layout"])
     arguments = {n: placed(x) if n in "qkv" else x for n, x in at.arguments.items()}
     options = {**at.options, "window": None, "softcap": None}

@@ -152,7 +152,9 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         self._warned: set[str] = set()
 
     def report(self) -> Report:
-        """Returns the counts of served, free and unknown operators; ``print`` shows them."""
+        """Returns the report of this block, with counts of served, free and unknown operators;
+        ``print`` shows them.
+        """
         return self._report
 
     def __enter__(self) -> batch_invariant:
@@ -180,8 +182,9 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
             _overrides.close(self)
 
     def count_unknown(self, name: str, unserved: str = "") -> None:
-        """Counts a call of an unknown operator; if strict, raises UnservedError. ``unserved``: the
-        device type, if ptxgen computes the operator on others.
+        """Counts a call of an unknown operator. If strict, raises UnservedError unless ``allow``
+        names the operator. ``unserved``: the device type, if ptxgen computes the operator on
+        others; the first call on each such type warns.
         """
         self.unknown[name] += 1
         if self.strict and name not in self.allow:
@@ -209,7 +212,9 @@ _REMEDIES = {
 
 
 class _CountingMode(TorchDispatchMode):
-    """Dispatch mode that counts operators which a ``batch_invariant()`` block does not override."""
+    """Dispatch mode that counts operators which a ``batch_invariant()`` block does not override,
+    and overridden ones on sparse and other layouts, whose kernels it does not override.
+    """
 
     def __init__(self, block: batch_invariant) -> None:
         super().__init__()
@@ -243,7 +248,9 @@ class _CountingMode(TorchDispatchMode):
 
 
 _KNOWN = {"ptxgen", "prim", "prims"}
-"""Namespaces of operators, besides aten, that belong to PyTorch or ptxgen."""
+"""Namespaces of operators, besides aten, that belong to PyTorch or ptxgen: the counting mode does
+not report them as unknown.
+"""
 
 
 def _is_available(kind: str) -> bool:
@@ -285,8 +292,9 @@ class _Overrides:
                 self._remove()
 
     def _install(self, kinds: frozenset[str]) -> None:
-        """Overrides kernels so that ptxgen serves the device types ``kinds``, unless it does
-        already.
+        """Overrides PyTorch's kernels, unless that is done for ``kinds`` already: ptxgen computes
+        on the device types ``kinds``, and the overrides only count calls on the others of
+        :data:`KINDS`. Raises PtxgenError if PyTorch is too old.
         """
         if kinds == self.kinds:
             return
@@ -384,8 +392,9 @@ def functional() -> Mapping[Any, Serve]:
 
 @cache
 def functions() -> Collection[Any]:
-    """Returns the overloads of elementwise functions, whose rows in PyTorch do not depend on the
-    batch either.
+    """Returns all overloads of the operators in :data:`FUNCTIONS`, ``out=`` and in-place ones
+    included. Rows of PyTorch's own do not depend on the batch, either: ``functions=False`` leaves
+    them to PyTorch.
     """
     rows = {op: _rows()[op] for name in FUNCTIONS if (op := overload(f"aten::{name}"))}
     return {*rows, *(form for form, _ in _forms(rows))}
@@ -435,7 +444,9 @@ def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
 
 
 def _counted(key: str) -> Iterator[tuple[Any, str, Make]]:
-    """Yields overrides that only count calls, for a device type that ptxgen does not serve."""
+    """Yields (operator, dispatch key, maker of the override) for device type ``key``, which ptxgen
+    does not serve: these overrides count calls and run PyTorch's kernels.
+    """
     for op in _operators():
         served = op in functional() and op not in functions()
         if _has(op.name(), key) and (served or reason(op) is None):
@@ -488,7 +499,9 @@ def _writing() -> Mapping[Any, Serve]:
 
 
 def _to_out(serve: Serve, outs: list[str]) -> Serve:
-    """Returns ``serve`` with its results copied to the ``out=`` arguments."""
+    """Returns a function that calls ``serve``, copies its results to the ``out=`` arguments, and
+    returns these. ``outs``: their names.
+    """
 
     def to_out(tier: str, *args: Any, **options: Any) -> Any:
         targets = [options.pop(name) for name in outs]
@@ -504,7 +517,9 @@ def _to_out(serve: Serve, outs: list[str]) -> Serve:
 
 
 def _in_place(serve: Serve) -> Serve:
-    """Returns ``serve`` with its result copied to its first argument."""
+    """Returns a function that calls ``serve``, copies its result to the first argument, and returns
+    that.
+    """
 
     def in_place(tier: str, input: Any, *args: Any, **options: Any) -> Any:
         found = serve(tier, input, *args, **options)
@@ -543,7 +558,8 @@ _PLAIN = {
     **dict.fromkeys(("float", "number"), None),
 }
 """Python expressions, as source, that identify an argument ``{0}`` in the key of generated code, by
-the argument's type in PyTorch's schemas; None for the general one (:attr:`Option.key`).
+the argument's type in PyTorch's schemas; None where the general expression does
+(:attr:`Option.key`).
 """
 
 
@@ -556,7 +572,7 @@ class _Plain(Option):
     @property
     def key(self) -> str | None:
         """Python expression, as source, that identifies the argument ``{0}`` in the key of
-        generated code; None for the general one (:attr:`Option.key`).
+        generated code; None where the general expression does (:attr:`Option.key`).
         """
         optional = self.text.startswith("Optional[")
         found = _PLAIN[self.text[len("Optional[") : -1] if optional else self.text]

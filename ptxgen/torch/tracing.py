@@ -83,8 +83,9 @@ def _resizing_rules() -> dict[Any, dict[Any, Any]]:
 
 
 def _image_like(ordered: bool, dy: Any, size: Any, shape: Any, *_: Any) -> Any:
-    """Returns a meta tensor of ``shape`` and dy's dtype, and of its memory format if ``ordered``.
-    PyTorch's own rule would read sizes as plain numbers.
+    """Fake kernel for the gradient of resizing: returns a meta tensor of ``shape``, the image's,
+    with dy's dtype and, if ``ordered``, dy's memory format. PyTorch's own rule would read sizes as
+    plain numbers, so that a graph would be valid for one size only.
     """
     order = suggest_memory_format(dy) if ordered else torch.contiguous_format
     return torch.empty(shape, dtype=dy.dtype, device="meta", memory_format=order)

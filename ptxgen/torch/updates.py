@@ -35,8 +35,8 @@ with them for nodes whose result may overwrite their first argument.
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """Mutated argument of a graph, and its later ``versions``; node ``copy`` writes the last one
-    back.
+    """Mutated ``argument`` of a graph, and its later ``versions`` in order. Node ``copy``, a
+    ``copy_``, writes the last one back.
     """
 
     argument: fx.Node
@@ -111,8 +111,12 @@ def in_place(
     lowered: Collection[fx.Node],
     when: Callable[[fx.Node], tuple[int, ...]],
 ) -> bool:
-    """Whether all versions of an argument may share its memory. ``lowered``: nodes that programs
-    compute; ``when``: sort key of a node's execution, equal within a program.
+    """Whether all versions of an argument may share its memory: they have its shape, strides and
+    dtype, and none is read after the next one has been computed.
+
+    ``likes``: shape, strides, dtype and device by node (:class:`ptxgen.torch.lowering.Like`);
+    ``lowered``: nodes that programs compute; ``when``: sort key of a node's execution, equal within
+    a program.
     """
     like, last = likes[update.argument], update.versions[-1]
     if any(likes[v] != like for v in update.versions) or not like.dense:

@@ -48,7 +48,10 @@ DECODE_STEPS = 8
 
 @dataclass(frozen=True)
 class Model:
-    """A ``transformers`` model: prefix of class names, config values, attention and head class."""
+    """A ``transformers`` model. ``prefix`` and ``head``: beginning and end of its class name;
+    ``sizes``: config values besides :data:`SMALL`; ``attention``: name of its attention
+    implementation.
+    """
 
     prefix: str
     sizes: Mapping[str, Any] = field(default_factory=dict)
@@ -310,10 +313,11 @@ class Shipped:
     def _replayed(
         self, work: Any, variants: Mapping[str, Any], count: int
     ) -> dict[str, list[float]]:
-        """Returns times in ms of CUDA graph replays, captured outside and inside
-        ``batch_invariant()``.
+        """Captures ``work`` as CUDA graphs, outside and inside ``batch_invariant()``; returns the
+        ms of ``count`` replays of each, by name.
 
-        A variant that cannot be captured is omitted.
+        ``variants``: (model, context manager) by name; "eager" and "block" are captured. A variant
+        that cannot be captured is omitted.
         """
         torch, graphs = self.torch, {}
         for name in ("eager", "block"):

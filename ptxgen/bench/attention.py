@@ -198,8 +198,8 @@ class Operands:
 
 # -- the run ----------------------------------------------------------------------------------
 class Attention(Area):
-    """Benchmark ``ptxgen bench attention``: cases of :mod:`ptxgen.bench.attention_cases`, timed
-    against :data:`PEERS`.
+    """Benchmark ``ptxgen bench attention``: attention against cuDNN, FlashAttention-2 and
+    flex_attention, on named or random problems.
     """
 
     name = "attention"

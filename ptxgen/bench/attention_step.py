@@ -25,9 +25,10 @@ WAYS = "stock", "ptxgen"
 
 @dataclass(frozen=True)
 class Row:
-    """Median times in ms on the host clock, and PyTorch's peak allocated memory in bytes.
+    """Times of a workload in stock PyTorch (``stock``) and in ``batch_invariant()`` (``ours``):
+    median ms on the host clock, and PyTorch's peak allocated bytes.
 
-    Memory is None for CUDA graphs, which keep their memory between replays.
+    Bytes are None for CUDA graphs, which keep their memory between replays.
     """
 
     what: str
@@ -46,9 +47,11 @@ class Row:
 def rows(
     torch: Any, shape: model.Shape = SHAPE, decoded: tuple[int, int] = DECODED, count: int = COUNT
 ) -> Iterator[Row]:
-    """Times a training step (loss and gradients), a forward pass and a decoding step.
+    """Times a training step (loss and gradients), a forward pass and a decoding step of a Llama of
+    sizes ``shape``.
 
-    Timings of stock PyTorch and of ``batch_invariant()`` alternate.
+    ``decoded``: sequences and keys of the decoding step; ``count``: timings of each. Timings of
+    stock PyTorch and of ``batch_invariant()`` alternate.
     """
     llama = model.Static(torch, shape)
     blocks = model.blocks(torch)
@@ -118,7 +121,9 @@ def _row(
 
 
 class Steps(Area):
-    """Benchmark ``ptxgen bench attention --step``: rows for training, forward and decoding."""
+    """Benchmark ``ptxgen bench attention --step``: training step, forward pass and decoding step of
+    a model, stock and in ``batch_invariant()``.
+    """
 
     name = "attention --step"
     row = Row

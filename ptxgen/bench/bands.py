@@ -30,7 +30,9 @@ WORST = 10
 
 @dataclass(frozen=True)
 class Measure:
-    """A per-problem quantity to summarise, such as a ratio, and which end of it is bad."""
+    """A quantity to summarise over problems, such as a ratio. ``worst``: ``min`` or ``max``,
+    whichever end of it is bad.
+    """
 
     field: str
     """Name of the row attribute that holds the quantity."""
@@ -52,7 +54,9 @@ REGRET = Measure("regret", 0.9, max, ("P90", "worst"))
 
 @dataclass(frozen=True)
 class Spread:
-    """Statistics of a quantity over problems: geometric mean, tail quantile, and worst value."""
+    """Statistics of a quantity over problems: their number, the geometric mean, a tail quantile,
+    and the worst value with the name of its problem.
+    """
 
     cases: int
     geomean: float
@@ -95,7 +99,10 @@ def table_of(
     cases: str = "cases",
     at: str = "at",
 ) -> str:
-    """Returns a table with a line a group: its key (headings ``names``) and its statistics."""
+    """Returns a table with a line for each group: its key, number of cases and statistics.
+
+    ``names``, ``cases``, ``at``: headings of the key, of the number, and of the worst case.
+    """
     lines = [
         (*part, s.cases, *(f"{x:.3f}" for x in (s.geomean, s.tail, s.worst)), s.worst_at)
         for part, s in spreads.items()

@@ -38,10 +38,10 @@ CHECKED = 8
 
 @dataclass(frozen=True)
 class BatchCase:
-    """A batched product that kernels are tuned on, with those attributes of
+    """A batched product to tune kernels on. It has the attributes of
     :class:`ptxgen.bench.cases.Case` that the tuner reads.
 
-    ``table``: key of the route table; ``count``: products in the batch.
+    ``table``: key of the route table; ``count``: products in the batch; ``shape``: sizes of each.
     """
 
     table: Key
@@ -131,7 +131,7 @@ class Batch(NamedTuple):
 
 
 class Bmm(Area):
-    """Benchmark ``ptxgen bench bmm``, whose peer is ``torch.bmm``."""
+    """Benchmark ``ptxgen bench bmm``: batches of matrix products, against ``torch.bmm``."""
 
     name = "bmm"
     about = (

@@ -288,7 +288,8 @@ def select(
     """Returns the cases of ``sets``: "all", group names, or shapes "4096x4096x1024" (M, K, N).
 
     Cases of one shape follow one another, so that they can share operands. ``layouts`` apply to
-    ``linear``; a weight gradient is always TN. Raises OptionError.
+    ``linear``; a weight gradient is always TN. Raises OptionError for unknown names, malformed
+    shapes, and a dtype that the tier lacks.
     """
     layouts, ops, tier = tuple(layouts), tuple(ops), tier_of(dtype, tier)
     _check("layout", layouts, LAYOUTS)
@@ -305,10 +306,11 @@ def select(
 def _groups(
     name: str, groups: dict[str, Group], ops: Iterable[str], quick: bool
 ) -> Iterator[tuple[str, Iterable[str], tuple[Shape, ...]]]:
-    """Yields name, operations and shapes of each group that ``name`` selects: all groups, the group
-    of this name, or a group of the one shape that it is.
+    """Yields name, operations and shapes of each group that ``name`` selects: "all", the name of
+    one of ``groups``, or a shape MxKxN, which becomes group :data:`CUSTOM`.
 
-    ``quick``: whether to yield only the shapes of a ``--quick`` run.
+    ``ops``: requested operations; a group yields its own only. ``quick``: whether to yield only the
+    shapes of a ``--quick`` run.
     """
     if name != "all" and name not in groups:
         yield CUSTOM, ops, (shape_of(name, ("all", *groups)),)

@@ -29,7 +29,9 @@ WINDOWS = 64
 
 @dataclass(frozen=True)
 class Row:
-    """Times of one convolution in µs, ptxgen's with quartiles; ``steps``: ptxgen's kernels."""
+    """Times of one convolution in µs, ptxgen's with quartiles; ``steps``: number of ptxgen's
+    launches; ``kernel``: its kernels.
+    """
 
     group: str  # "named" or "random"
     kind: str

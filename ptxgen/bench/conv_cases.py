@@ -47,7 +47,8 @@ _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)x(\d+)r(\d+)s(\d+)")
 class Case:
     """A convolution of ``batch`` images of ``size`` x ``size``, or of causal sequences of ``size``.
 
-    ``outputs``: output channels; ``taps``: size of the filter along each side.
+    ``kind``: one of :data:`KINDS`, such as "dgrad"; ``channels``, ``outputs``: input and output
+    channels; ``taps``: size of the filter along each side.
     """
 
     kind: str

@@ -47,11 +47,12 @@ def _decays(torch: Any, g: Any) -> tuple[Any, Any]:
 def _scan_chunks(
     torch: Any, q: Any, k: Any, d: Any, since: Any, between: Any, w: Any = None
 ) -> Any:
-    """Computes the outputs of all chunks, and carries the state from chunk to chunk.
+    """Returns the outputs of all chunks of a linear-attention recurrence. A state, [N, D] for each
+    head, is carried from chunk to chunk.
 
-    ``q``, ``k``, ``d``: queries, keys and values in chunks, as :func:`_split` returns them;
-    ``since``, ``between``: decays from :func:`_decays`. With ``w``, the values of each chunk are
-    ``d - w @ state``.
+    ``q``, ``k``, ``d``: queries, keys and values, [B, heads, chunks, CHUNK, N or D], as
+    :func:`_split` returns them; ``since``, ``between``: decays from :func:`_decays`. With ``w``
+    (delta rule), the values of each chunk are ``d - w @ state``.
     """
     state = q.new_zeros(*q.shape[:2], q.shape[-1], d.shape[-1])
     scores = q @ k.mT * between
@@ -69,7 +70,11 @@ def _merge_chunks(o: Any, like: Any) -> Any:
 
 
 def chunked_rule(torch: Any, q: Any, k: Any, v: Any, g: Any, beta: Any) -> Any:
-    """Computes ``gated_delta_rule`` of a prompt in chunks, with a unit triangular solve in each."""
+    """Computes ``gated_delta_rule`` of a prompt with PyTorch, in chunks of :data:`CHUNK` tokens,
+    with a unit triangular solve in each.
+
+    Arguments as those of :func:`ptxgen.gated_delta_rule`.
+    """
     heads = v.shape[2]
     qs, ks, vs = (_split(x, heads) for x in (q, k, v))
     by = _split(beta[..., None], heads)
@@ -83,7 +88,10 @@ def chunked_rule(torch: Any, q: Any, k: Any, v: Any, g: Any, beta: Any) -> Any:
 
 
 def chunked_ssd(torch: Any, x: Any, dt: Any, a: Any, b: Any, c: Any) -> Any:
-    """Computes ``ssd`` of a prompt in chunks."""
+    """Computes ``ssd`` of a prompt with PyTorch, in chunks of :data:`CHUNK` tokens.
+
+    Arguments as those of :func:`ptxgen.ssd`.
+    """
     heads = x.shape[2]
     xs, bs, cs = (_split(each, heads) for each in (x, b, c))
     since, between = _decays(torch, dt * a)
@@ -118,7 +126,11 @@ def ssd_inputs(torch: Any, batch: int, tokens: int, sizes: tuple[int, ...], dtyp
 
 
 def rule_step(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any) -> Any:
-    """Computes one token of ``gated_delta_rule``; returns its output and the new state."""
+    """Computes one token of ``gated_delta_rule`` with PyTorch; returns its output and the new
+    state.
+
+    Arguments as those of :func:`ptxgen.gated_delta_rule`, for sequences of length 1.
+    """
     each = v.shape[2] // q.shape[2]
     q, k = (x[:, 0].float().repeat_interleave(each, 1)[..., None] for x in (q, k))
     old = g[:, 0].exp()[..., None, None] * state
@@ -128,7 +140,10 @@ def rule_step(q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any) -> Any:
 
 
 def ssd_step(x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any) -> Any:
-    """Computes one token of ``ssd``; returns its output and the new state."""
+    """Computes one token of ``ssd`` with PyTorch; returns its output and the new state.
+
+    Arguments as those of :func:`ptxgen.ssd`, for sequences of length 1.
+    """
     each = x.shape[2] // b.shape[2]
     b, c = (y[:, 0].float().repeat_interleave(each, 1)[..., None, :] for y in (b, c))
     term = (dt[:, 0, :, None] * x[:, 0].float())[..., None] * b
@@ -137,7 +152,9 @@ def ssd_step(x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any) -> Any:
 
 
 def fla_rule(fla: Any, q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any = None) -> Any:
-    """Calls flash-linear-attention's gated delta rule on a prompt, or with ``state`` on a token."""
+    """Calls flash-linear-attention's gated delta rule; returns the outputs of a prompt, or with
+    ``state`` the output of one token and the new state.
+    """
     if state is None:
         return fla.chunk_gated_delta_rule(q, k, v, g, beta)[0]
     how = {"initial_state": state, "output_final_state": True}
@@ -146,7 +163,8 @@ def fla_rule(fla: Any, q: Any, k: Any, v: Any, g: Any, beta: Any, state: Any = N
 
 def fla_ssd(fla: Any, x: Any, dt: Any, a: Any, b: Any, c: Any, state: Any = None) -> Any:
     """Computes ``ssd`` with flash-linear-attention, as gated linear attention with one decay a
-    head.
+    head; returns the outputs of a prompt, or with ``state`` the output of one token and the new
+    state.
 
     The kernel takes values ``dt * x`` and log decays ``dt * a``, which this call computes; queries
     and keys are expanded to all heads.
@@ -221,7 +239,9 @@ def _case(name: str, batch: int, tokens: int) -> OpCase:
 
 
 class Delta(OpArea):
-    """Benchmark ``ptxgen bench delta``: all :data:`KINDS` of operations at all :data:`SHAPES`."""
+    """Benchmark ``ptxgen bench delta``: gated delta rule and SSD (Mamba-2), on prompts and single
+    tokens, against PyTorch and flash-linear-attention.
+    """
 
     name = "delta"
     about = (

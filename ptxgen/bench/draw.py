@@ -54,7 +54,7 @@ def select(
 ) -> list[Case]:
     """Returns random :func:`shapes` as cases of ``linear`` (NN, NT) and ``matmul`` (TN).
 
-    Raises OptionError.
+    Raises OptionError like :func:`shapes`, and for a dtype that the tier lacks.
     """
     tier = cases.tier_of(dtype, tier)
     names = map(str, shapes(count, seed, dtype))

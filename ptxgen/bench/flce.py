@@ -72,7 +72,7 @@ class Line:
 @dataclass(frozen=True)
 class Head:
     """Operands of the last linear layer and loss: ``x`` [rows, features], ``w`` [classes,
-    features], targets [rows].
+    features], class indices ``target`` [rows], and ``softcap`` of the logits or None.
     """
 
     torch: Any
@@ -83,7 +83,9 @@ class Head:
 
     @classmethod
     def draw(cls, torch: Any, shape: Sizes, dtype: str, seed: int = 0) -> Head:
-        """Returns random operands; one target in sixteen is ``IGNORED``."""
+        """Returns random operands for sizes ``shape``, generated from ``seed``; one target in
+        sixteen is ``IGNORED``.
+        """
         m, k, n = shape
         made = measure.normal(torch, dtype, seed)
         x, w = made(m, k), made(n, k).mul_(k**-0.5)
@@ -120,7 +122,10 @@ Method = Callable[[], Any]
 
 
 def drawn(count: int, seed: int) -> list[Sizes]:
-    """Returns the first ``count`` random problems that ``seed`` generates. Raises OptionError."""
+    """Returns the first ``count`` random problems that ``seed`` generates.
+
+    Raises OptionError for arguments that :func:`ptxgen.bench.draw.check` refuses.
+    """
     return draw.first(count, seed, _drawn(Random(seed)))
 
 
@@ -133,7 +138,8 @@ def _drawn(random: Random) -> Iterator[Sizes]:
 
 
 def methods(head: Head, options: Namespace) -> Iterator[tuple[str, Method]]:
-    """Yields name and call of every method to time; for random problems, ptxgen and PyTorch alone.
+    """Yields (name, call) of each method to time: loss and gradients, or with ``--forward`` the
+    loss alone. Random problems are timed with ptxgen and PyTorch only.
 
     A method whose package is not installed is skipped with a note.
     """
@@ -219,7 +225,9 @@ def check(head: Head) -> None:
 
 
 class Flce(Area):
-    """Benchmark ``ptxgen bench flce``: a row for each shape and method."""
+    """Benchmark ``ptxgen bench flce``: fused linear layer and cross-entropy, against PyTorch and
+    other libraries; a row for each shape and method.
+    """
 
     name = "flce"
     about = (

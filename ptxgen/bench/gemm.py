@@ -25,7 +25,9 @@ from ptxgen.ui import emit, note, plural
 
 
 class Shared:
-    """Operands, oracle (NumPy's bits) and first result of a shape, shared by its memory layouts."""
+    """Operands, oracle (NumPy's bits) and first result of a product, which its cases in different
+    memory layouts share.
+    """
 
     def __init__(self, torch: Any, case: Case, seed: int) -> None:
         seed += zlib.crc32(f"{case.plan.name} {case.product}".encode())
@@ -36,8 +38,8 @@ class Shared:
 
 
 class Gemm(Area):
-    """Benchmark ``ptxgen bench gemm``: :mod:`ptxgen.bench.cases`, timed against
-    :mod:`ptxgen.bench.peers`.
+    """Benchmark ``ptxgen bench gemm``: matrix products and weight gradients, against ``torch.mm``
+    and batch-invariant libraries (:mod:`ptxgen.bench.peers`).
     """
 
     name = "gemm"
@@ -95,7 +97,8 @@ class Gemm(Area):
         return (SPECS[name] for names in serving(case, align).values() for name in names)
 
     def check(self, case: Case) -> Timed:
-        """Compares sampled outputs with the oracle, and all with torch's or the first layout's.
+        """Compares sampled outputs bit for bit with the oracle. All outputs are compared too: in
+        the first layout of a product coarsely with torch's, in others bit for bit with the first's.
 
         Returns the calls to time. Raises WrongBitsError.
         """
@@ -122,7 +125,9 @@ class Gemm(Area):
 
     @cached_property
     def peers(self) -> list[Peer]:
-        """The requested peers that are available on this machine."""
+        """The peers to time that are available on this machine: those requested, by default all (in
+        quick and random runs ``torch.mm`` alone).
+        """
         few = self.options.quick or self.options.random is not None
         found, missing = discover(self.options.peers or (PEERS if not few else [results.GATE]))
         for line in missing:
@@ -131,8 +136,8 @@ class Gemm(Area):
 
     @cached_property
     def regret_of(self) -> Callable[..., tuple[Best | None, dict[str, str]]]:
-        """A function of (case, operands, out) that returns the fastest kernel, and errors of
-        others.
+        """A function of (case, operands, out) that times all kernels of a case. It returns the
+        fastest, with the regret of the chosen one, and the errors of wrong kernels.
         """
         return partial(measure_regret, GpuMeter(self.torch, self.seed), self.timer, self.effort)
 

@@ -47,17 +47,18 @@ COUNT = 15
 
 @dataclass(frozen=True)
 class Row:
-    """Times and memory of one problem; medians in ms on the host clock.
+    """Times and memory of one problem (``what``) of one of :data:`PARTS`; medians in ms on the host
+    clock.
 
     ``block_ms``: in ``batch_invariant()``; ``ours_ms``: with ptxgen's backend (as CUDA graph
     replays, except in part ``sizes``, a single call, and in training and forward of
     ``transformers``); ``stock_ms``: stock ``torch.compile``; ``eager_ms``: stock PyTorch.
     ``block_graph_ms``, ``eager_graph_ms``: replays of a CUDA graph that the caller captures.
     ``ours_mb``, ``stock_mb``: peak MB above those allocated before. ``same``: whether all results
-    and gradients have the block's bits; ``different``: how many of ``compared`` do not. ``arena``:
-    bytes of ptxgen's largest arena (the allocation of all temporaries); ``least``: its lower bound,
-    the maximum of bytes live at once. ``cold_ms``, ``warm_ms``: time to the first result in a new
-    process, with an empty and with a filled kernel cache.
+    and gradients have the bits of ``batch_invariant()``; ``different``: how many of ``compared`` do
+    not. ``arena``: bytes of ptxgen's largest arena (the allocation of all temporaries); ``least``:
+    its lower bound, the maximum of bytes live at once. ``cold_ms``, ``warm_ms``: time to the first
+    result in a new process, with an empty and with a filled kernel cache.
     """
 
     part: str
@@ -160,7 +161,11 @@ def row_table(found: Sequence[Row]) -> str:
 
 
 class Graph(Area):
-    """Benchmark ``ptxgen bench graph``; each of :data:`PARTS` is a method that yields rows."""
+    """Benchmark ``ptxgen bench graph``: models compiled by ptxgen, against ``batch_invariant()``
+    and stock ``torch.compile``.
+
+    Each of :data:`PARTS` ("forward", "training", "decode", …) names a method that yields rows.
+    """
 
     name = "graph"
     about = (
@@ -314,7 +319,9 @@ class Graph(Area):
         return self._row(part, what, work, still=still, mode="reduce-overhead")
 
     def host(self) -> Iterator[Row]:
-        """Times the first result in a new process, then loading a saved model."""
+        """Times the first result in a new process, by ptxgen and by inductor, with an empty and
+        with a filled kernel cache; then times loading a saved model.
+        """
         with tempfile.TemporaryDirectory() as home:
             for backend in ("ptxgen", "inductor"):
                 taken = [_time_first_result(backend, Path(home)) for _ in range(2)]

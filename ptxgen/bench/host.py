@@ -44,7 +44,10 @@ target).
 
 @dataclass(frozen=True)
 class Cost:
-    """Host time of one ptxgen call and of the peer's: median µs a call."""
+    """Host time of one ptxgen call and of the peer's: median µs a call.
+
+    ``allowed``: µs that ptxgen's call may take beyond the peer's (None: no target).
+    """
 
     dtype: str
     call: str
@@ -89,7 +92,9 @@ def _time_pairs(
 
 
 def _calls(torch: Any, dtype: str) -> dict[str, Work]:
-    """Returns the calls of :data:`PAIRS` by name; ``ptxgen.torch``'s only if it can be imported."""
+    """Returns the calls that :data:`PAIRS` compares, by name; those of ``ptxgen.torch`` only if it
+    can be imported.
+    """
     import ptxgen
 
     tier = tier_of(dtype)
@@ -140,8 +145,8 @@ def _medians(torch: Any, work: Mapping[str, Work], calls: int, batch: int) -> di
 
 
 def other_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
-    """Returns the host costs of other operations, forward and as training steps, with PyTorch's own
-    as the peer.
+    """Returns the host costs of operations other than products (softmax, sums, RMS norm, …), called
+    and as training steps, with PyTorch's as peers.
 
     ``calls``: timed calls of each; ``batch``: calls between two synchronisations.
     """
@@ -190,8 +195,8 @@ ALLOWED = 2.0
 
 
 def block_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = BATCH) -> list[Cost]:
-    """Returns the host cost of each of some PyTorch operators in ``batch_invariant()``, with the
-    stock operator as the peer.
+    """Returns the host costs of PyTorch operators in ``batch_invariant()``, with the same operators
+    outside as peers.
 
     ``calls``: timed calls of each; ``batch``: calls between two synchronisations.
     """
@@ -249,7 +254,9 @@ RATIO = 1.25
 """Maximum time of a forward and backward step in ``batch_invariant()``, relative to stock PyTorch.
 """
 STEPS = 25
-"""Steps in a batch: few enough that all their launches fit in the launch queue."""
+"""Training steps between two synchronisations: few enough that all their launches fit in the launch
+queue.
+"""
 
 
 def backward_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = STEPS) -> list[Cost]:
@@ -266,8 +273,8 @@ def backward_costs(torch: Any, dtype: str, calls: int = CALLS, batch: int = STEP
 
 
 def steps(torch: Any, dtype: str, device: str = "cuda") -> dict[str, Work]:
-    """Returns calls by operator name that run it forward, then backward from a fixed output
-    gradient.
+    """Returns training steps by operator name: calls that run an operator forward, then backward
+    from a fixed output gradient.
     """
     functional, kind = torch.nn.functional, measure.torch_dtype(torch, dtype)
 
@@ -314,7 +321,8 @@ WITHOUT_F64 = ("block", "backward")
 class Host(Area):
     """Benchmark ``ptxgen bench host``: host time of a call on a small problem, against PyTorch's.
 
-    A case is a dtype and one of :data:`PARTS`.
+    A case is a dtype and one of :data:`PARTS`: linear layers, other operations, and operators in
+    ``batch_invariant()``, called or as training steps.
     """
 
     name = "host"

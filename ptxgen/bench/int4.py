@@ -38,7 +38,10 @@ CHECKED = 16
 
 @dataclass(frozen=True)
 class Row:
-    """Times of a 4-bit product, ptxgen's and the peer's: medians in µs with a cold L2."""
+    """Times in µs of a 4-bit product, ptxgen's and ``torch._int_mm``'s: medians with a cold L2.
+
+    ``ratio``: ``peer_us / us``; ``tops``: ptxgen's rate, 10**12 operations per second.
+    """
 
     group: str
     dtype: str
@@ -63,8 +66,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Int4Case:
-    """A 4-bit product that kernels are tuned on, with those attributes of
+    """A product of 4-bit integers to tune kernels on. It has the attributes of
     :class:`ptxgen.bench.cases.Case` that the tuner reads.
+
+    ``layout``: "rcr" (B column-major) or "rrr" (B row-major); ``dtype``: "s4" or "u4".
     """
 
     layout: str
@@ -126,7 +131,9 @@ class Operands:
         )
 
     def peer(self) -> tuple[measure.Work, Any]:
-        """Returns the peer's call on the unpacked operands, and the int32 sums that it writes."""
+        """Returns the call of ``torch._int_mm`` on the unpacked operands, M padded to at least
+        :data:`PEER_ROWS`, and the int32 sums that it writes.
+        """
         m, k, n = self.shape.m, self.shape.k, self.shape.n
         rows = max(m, PEER_ROWS)
         left = self.left.new_zeros((rows, k))
@@ -160,7 +167,9 @@ class Operands:
 
 
 def drawn(count: int, seed: int) -> list[Shape]:
-    """Returns the first ``count`` random bf16 shapes, K and N rounded up to :data:`PEER_UNIT`."""
+    """Returns the first ``count`` random shapes that ``seed`` generates for bf16 products, K and N
+    rounded up to multiples of :data:`PEER_UNIT`, which the peer requires.
+    """
     return [
         Shape(s.m, *(-(-x // PEER_UNIT) * PEER_UNIT for x in (s.k, s.n)))
         for s in draw.shapes(count, seed, "bf16")
@@ -195,7 +204,9 @@ class Problem(NamedTuple):
 
 
 class Int4(Area):
-    """Benchmark ``ptxgen bench int4``, whose peer is :data:`PEER`."""
+    """Benchmark ``ptxgen bench int4``: products of 4-bit integers, against ``torch._int_mm`` on the
+    same integers as int8.
+    """
 
     name = "int4"
     about = (

@@ -207,7 +207,11 @@ class Journal:
 
     @classmethod
     def resume(cls, path: Path, header: Header) -> Journal:
-        """Reads this GPU's journal, or creates one. Raises PtxgenError for another GPU's."""
+        """Reads the journal at ``path``, to add to it, or creates one with ``header`` if there is
+        none.
+
+        Raises PtxgenError if the journal is another GPU's, or compressed.
+        """
         if path.suffix == PACKED:
             raise PtxgenError(f"{path} is done and compressed; name another with --journal")
         if not path.exists():

@@ -34,8 +34,8 @@ HOPELESS = 2.0
 
 @dataclass(frozen=True)
 class KernelTime:
-    """Times of one route (a sequence of kernels) of a problem, forced by the call's ``kernel``
-    option.
+    """Times of one route (sequence of kernels) on one problem, in µs: median, quartiles and number
+    of timings. The call's option ``kernel`` forces the route.
     """
 
     op: str
@@ -72,7 +72,10 @@ class KernelTime:
 
 
 def _case(op: str, layout: str, sizes: Sequence[str]) -> Case:
-    """Parses a problem (of f32) from words of a command line. Raises OptionError."""
+    """Parses operation, operand layout and sizes M, K, N as a problem in f32.
+
+    Raises OptionError for an unknown operation or layout, or malformed sizes.
+    """
     m, k, n = arguments.sizes(arguments.numbers(sizes, ("M", "N", "K")))
     if op not in OPERATIONS:
         raise OptionError(f"operation {op!r}: expected one of {', '.join(OPERATIONS)}")
@@ -85,7 +88,7 @@ def _case(op: str, layout: str, sizes: Sequence[str]) -> Case:
 def read_grid(path: Path) -> list[Case]:
     """Reads problems from a file, ``OP LAYOUT MxKxN`` a line; # begins a comment.
 
-    Raises OptionError.
+    Raises OptionError if the file cannot be read, or a line is malformed.
     """
     found: list[Case] = []
     try:
@@ -107,7 +110,9 @@ def read_grid(path: Path) -> list[Case]:
 
 
 class Kernels(Area):
-    """Benchmark ``ptxgen bench kernels``: a row a kernel, fastest first, wrong ones last."""
+    """Benchmark ``ptxgen bench kernels``: every kernel that can solve a problem, fastest first and
+    wrong ones last.
+    """
 
     name = "kernels"
     about = (

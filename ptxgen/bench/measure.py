@@ -623,7 +623,7 @@ def _mhz(clock: str) -> int | None:
 
 
 def commit() -> str:
-    """Returns the environment variable PTXGEN_COMMIT, or the commit of the checkout."""
+    """Returns environment variable PTXGEN_COMMIT, or the checkout's commit, or "unknown"."""
     given = os.environ.get("PTXGEN_COMMIT")
     if given:
         return given

@@ -23,8 +23,8 @@ from ptxgen.ui import emit, table
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of the model and of the benchmark: prompts of ``length`` tokens, ``new`` generated
-    ones.
+    """Sizes of a Llama, and of the benchmark: ``batch`` prompts of ``length`` tokens, after each of
+    which ``new`` tokens are generated. ``inner``: width of the MLP.
     """
 
     layers: int = 8
@@ -236,7 +236,8 @@ class Row:
     ``forward_ms``, ``token_ms``: medians of a forward pass and of a generated token. The counts are
     differences in bits between smaller batches and the whole batch. ``positions``: positions of the
     forward pass whose logits differ; ``logits``: generated tokens of the first sequence whose
-    logits differ; ``tokens``: generated tokens of the first sequence that differ.
+    logits differ; ``tokens``: generated tokens of the first sequence that differ. All three are 0
+    if the variant is batch-invariant.
     """
 
     name: str
@@ -299,7 +300,7 @@ def _ms(torch: Any, block: Callable[[], Any], works: Sequence[Callable[[], Any]]
 
 def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:
     """Returns ``positions``, ``logits`` and ``tokens`` of :class:`Row`: bit differences in batches
-    of 1, 2 and half the sequences.
+    of 1, 2 and half the sequences ``tokens``; ``count``: tokens to generate.
     """
     fewer = sorted({1, 2, len(tokens) // 2} - {0})
     whole = model(tokens)
@@ -315,7 +316,9 @@ def _differ(model: Llama, tokens: Any, count: int) -> tuple[int, int, int]:
 
 
 class Model(Area):
-    """Benchmark ``ptxgen bench model``: a row for each variant in :func:`blocks`."""
+    """Benchmark ``ptxgen bench model``: a Llama in stock PyTorch, in ``batch_invariant()``, and in
+    the mode of batch_invariant_ops if installed; a row for each.
+    """
 
     name = "model"
     about = (

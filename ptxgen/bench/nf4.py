@@ -98,9 +98,10 @@ class Nf4Case(Case):
 def select(
     sets: Sequence[str], ops: Sequence[str], dtype: str, accumulate: str, *, quick: bool = False
 ) -> list[Nf4Case]:
-    """Returns the cases of ``sets``, names of :data:`GROUPS` or shapes MxKxN.
+    """Returns the cases of ``sets``, which are names of :data:`GROUPS` or shapes MxKxN.
 
-    Raises OptionError.
+    ``ops``: keys of :data:`OPS`; ``quick``: whether to take only every third M of a group. Raises
+    OptionError for malformed shapes, and if K is no multiple of an NF4 block.
     """
     found: list[tuple[str, Shape]] = []
     for name in sets:
@@ -196,7 +197,9 @@ PEERS: dict[str, Callable[..., Work]] = {GATE: _torch, BITSANDBYTES: _bitsandbyt
 
 # -- the run --------------------------------------------------------------------------------
 class Nf4(Area):
-    """Benchmark ``ptxgen bench nf4``, whose peers are :data:`PEERS`."""
+    """Benchmark ``ptxgen bench nf4``: products with NF4 weights, against cuBLAS with the
+    dequantized weight, and bitsandbytes.
+    """
 
     name = "nf4"
     about = (
@@ -296,10 +299,11 @@ class Nf4(Area):
 
 
 def _checked(torch: Any, case: Nf4Case, weights: Weights) -> tuple[Any, int]:
-    """Runs ptxgen's product; returns the result and the number of outputs whose bits were checked.
+    """Runs ptxgen's product and checks its bits; returns the result and the number of outputs that
+    were checked.
 
-    All outputs are compared with the dense product's; with f64 accumulation some with the oracle.
-    Raises WrongBitsError.
+    All outputs are compared with those of the product with the dequantized weight; with f64
+    accumulation, some are compared with the oracle instead. Raises WrongBitsError.
     """
     x, q = weights.x[case.op], weights.q
     m, n, _ = case.product
@@ -317,10 +321,11 @@ def _checked(torch: Any, case: Nf4Case, weights: Weights) -> tuple[Any, int]:
 
 
 def _sampled(case: Nf4Case, q: Any, x: Any, out: Any) -> int:
-    """Compares outputs of the first and last rows and columns with the oracle; returns their
-    number.
+    """Compares sampled outputs in ``out``, the product of ``x`` and the NF4 weight ``q``, with the
+    oracle (f64 accumulation); returns their number.
 
-    For ``linear_dgrad`` the columns are those of the first NF4 block. Raises WrongBitsError.
+    Sampled are the first and last :data:`CHECKED` rows and columns; for ``linear_dgrad`` instead
+    the columns of the first NF4 block. Raises WrongBitsError.
     """
     data, scales = (array.cpu().numpy() for array in q.operands)
     forward = case.op == "linear"
@@ -344,7 +349,9 @@ def _sampled(case: Nf4Case, q: Any, x: Any, out: Any) -> int:
 
 
 def summarise(found: Sequence[Row]) -> list[Summary]:
-    """Returns a summary for each group, peer and operation; tiers tc and f64 have targets."""
+    """Returns a summary for each group, peer and layout, which differs between ``linear`` and its
+    gradient. Tiers tc and f64 have targets.
+    """
     parts: dict[tuple[str, str, str], list[Row]] = {}
     for r in found:
         parts.setdefault((r.group, r.peer, r.layout), []).append(r)

@@ -38,7 +38,8 @@ class Work(NamedTuple):
 class OpCase:
     """A case of an operation: one line of the table.
 
-    ``make(torch)`` returns the calls; ``nbytes``: bytes read and written, each element once.
+    ``name``, ``sizes``: its texts. ``make(torch)`` draws the inputs and returns the calls;
+    ``nbytes``: bytes read and written, each element once.
     """
 
     name: str
@@ -68,7 +69,7 @@ class VersusTorch:
 
     @property
     def peer_us(self) -> float:
-        """The faster PyTorch time, of ``eager_us`` and ``compiled_us``."""
+        """The time of PyTorch in µs, eager or compiled, whichever is faster."""
         return min(self.eager_us, self.compiled_us or self.eager_us)
 
     ratio = results.quotient("peer_us", "ours_us")
@@ -108,7 +109,9 @@ class OpArea(Area):
 
 
 def medians(times: Mapping[str, Sample]) -> tuple[float, float, float | None]:
-    """Returns the median times of ptxgen, eager PyTorch, and the third call (None without one)."""
+    """Returns the median times in µs of ptxgen, of eager PyTorch, and of a third call: compiled
+    PyTorch or another library (None without one).
+    """
     ours, eager, *others = (sample.median for sample in times.values())
     return ours, eager, others[0] if others else None
 
@@ -159,7 +162,9 @@ def checked_calls(torch: Any, case: object, made: Work) -> dict[str, measure.Wor
 
 
 def compare(ours: Any, theirs: Any, agree: Callable[[Any, Any], bool] | None = None) -> None:
-    """Raises WrongBitsError if results do not ``agree``; by default, if they are not close."""
+    """Raises WrongBitsError unless ``agree(ours, theirs)``; without ``agree``, unless results are
+    close by :func:`ptxgen.bench.measure.require_close`.
+    """
     if agree is None:
         measure.require_close("ours", ours, theirs)
     elif not agree(ours, theirs):
@@ -167,9 +172,9 @@ def compare(ours: Any, theirs: Any, agree: Callable[[Any, Any], bool] | None = N
 
 
 def matching(every: Mapping[T, str], patterns: Sequence[str]) -> list[T]:
-    """Returns the keys of ``every`` whose name (the value) or text matches a pattern.
+    """Returns the cases that match one of ``patterns`` by their name or by their text.
 
-    Raises OptionError if none does.
+    ``every``: names by case. Raises OptionError if none matches.
     """
     found = [
         thing

@@ -146,7 +146,7 @@ def _pointwise(
 
 @pointwise
 def biased(x: Any, bias: Any) -> Any:
-    """Adds a bias and applies GELU, in one pointwise function."""
+    """Adds a bias and applies GELU in its tanh form, in one pointwise function."""
     return f.gelu_tanh(x + bias)
 
 
@@ -209,7 +209,7 @@ LABELS = {"sum of rows": "sum axis 1", "sum of columns": "sum axis 0"}
 
 
 def cases() -> list[OpCase]:
-    """Returns all named cases, in the order of the table."""
+    """Returns all named cases of ``ptxgen bench ops``, in the order of the table."""
     over_rows = [
         _row_case(name, *size, LABELS.get(name, ""))
         for name, sizes in SIZES.items()
@@ -262,7 +262,8 @@ def summary(found: Sequence[Timing]) -> list[str]:
 
 
 class Ops(OpArea):
-    """Benchmark ``ptxgen bench ops``: named cases.
+    """Benchmark ``ptxgen bench ops``: named cases of operations other than products, against
+    PyTorch, eager and compiled.
 
     With ``--random`` :class:`ptxgen.bench.row_reductions.Rows` runs instead.
     """

@@ -163,8 +163,10 @@ def _jitter(i: int, count: int) -> float:
 # -- routes -----------------------------------------------------------------------
 @dataclass(frozen=True)
 class RouteMap:
-    """A map of the (M, N) plane: routes (sequences of kernels), and the route that serves each
-    cell.
+    """A map of the (M, N) plane: the route (sequence of kernels) that serves each cell.
+
+    ``routes``, ``labels``: names of the routes, and short texts to draw in their regions;
+    ``reasons``: why each route is listed.
     """
 
     title: str

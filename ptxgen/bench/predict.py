@@ -54,8 +54,9 @@ measured copy divided by this share.
 class Part:
     """One step of a program, as the fit reads it.
 
-    ``quantities``: what the three constants of its ``family`` multiply. ``us``: the predicted time
-    if the step's kernels have constants of their own, which are not fitted; else 0.
+    ``quantities``, which the three constants of its ``family`` multiply: launches, and the µs of
+    its bytes and of its operations at the GPU's peak rates. ``us``: the predicted time if the
+    step's kernels have constants of their own, which are not fitted; else 0.
     """
 
     family: str
@@ -63,7 +64,7 @@ class Part:
     us: float = 0.0
 
     def time(self, families: Mapping[str, Constants]) -> float:
-        """Returns the predicted time of the step in µs, by the constants of ``families``."""
+        """Returns the predicted time of the step in µs; ``families``: constants by family."""
         if self.us:
             return self.us
         return sum(larger(families.get(self.family, UNMEASURED), self.quantities).values())
@@ -81,12 +82,12 @@ class Point:
     us: float
 
     def time(self, families: Mapping[str, Constants]) -> float:
-        """Returns the predicted time of all steps in µs, by the constants of ``families``."""
+        """Returns the predicted time of all steps in µs; ``families``: constants by family."""
         return sum(part.time(families) for part in self.parts)
 
     @property
     def family(self) -> str:
-        """The family of the step with the longest time by the default constants UNMEASURED."""
+        """The kernel family of the step that takes longest by the default constants."""
         return max(self.parts, key=lambda part: part.time({})).family
 
 
@@ -183,7 +184,10 @@ def program_of(record: Mapping[str, Any]) -> Program:
 
 
 def point(record: Mapping[str, Any], tuning: Tuning) -> Point:
-    """Returns the data point that a recorded result contributes to the fit."""
+    """Returns the data point of a recorded result: the steps of its program, and its measured time.
+
+    ``tuning``: GPU and constants by which quantities, and known times of steps, are computed.
+    """
     program = program_of(record)
     parts = tuple(_part(step, tuning) for step in program.steps)
     names = ("sequences", "heads", "kv_heads", "keys", "depth")
@@ -209,7 +213,7 @@ def _with_memory(tuning: Tuning, record: Mapping[str, Any]) -> Tuning:
 def points(files: Iterable[Path], tuning: Tuning) -> list[Point]:
     """Reads recorded results as data points, those of GPUs with as many SMs as the tuning's.
 
-    Raises PtxgenError for files without such rows.
+    Raises PtxgenError for files that have no results of ``ptxgen bench ops`` or ``attention``.
     """
     found = []
     for path in files:
@@ -222,7 +226,9 @@ def points(files: Iterable[Path], tuning: Tuning) -> list[Point]:
 
 # -- the fit --------------------------------------------------------------------------------
 def fit(of: Sequence[Point]) -> dict[str, Constants]:
-    """Fits the constants of all families in the points ``of``; returns them by family."""
+    """Fits the three constants (:data:`ptxgen.cost.tuning.BOUNDS`) of each family to the measured
+    times of points ``of``; returns them by family.
+    """
     from scipy.optimize import least_squares
 
     names = sorted({p.family for each in of for p in each.parts if not p.us})

@@ -35,7 +35,12 @@ def channels(random: Random) -> int:
 
 # -- PyTorch's side -------------------------------------------------------------------------
 def scanned(torch: Any, x: Any, delta: Any, a: Any, b: Any, c: Any, d: Any, z: Any, h: Any) -> Any:
-    """Computes a selective scan token by token, with all decays first, as ``transformers`` does."""
+    """Computes a selective scan with PyTorch token by token; first all decays, as ``transformers``
+    does.
+
+    Arguments as those of :func:`ptxgen.selective_scan`, all given, with softplus; ``h``: state
+    before the first token.
+    """
     f = torch.nn.functional
     steps = f.softplus(delta.float())
     decays = torch.exp(steps[..., None] * a)
@@ -49,7 +54,9 @@ def scanned(torch: Any, x: Any, delta: Any, a: Any, b: Any, c: Any, d: Any, z: A
 
 
 def recurred(torch: Any, a: Any, b: Any) -> Any:
-    """Computes the linear recurrence ``h = a * h + b`` token by token."""
+    """Computes ``h[t] = a[t] * h[t - 1] + b[t]`` with PyTorch token by token, in f32; returns all h
+    in the dtype of ``a``.
+    """
     h, ys = torch.zeros_like(a[:, 0], dtype=torch.float32), []
     for t in range(a.shape[1]):
         h = a[:, t].float() * h + b[:, t].float()
@@ -115,7 +122,7 @@ OPERATIONS: Mapping[str, Callable[[Random], OpCase]] = {
     "linear_recurrence": _linear,
     "linear_recurrence + backward": partial(_linear, backward=True),
 }
-"""Functions that draw a case, by operation."""
+"""Functions that draw a random case, by name of the case."""
 
 
 def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCase]:
@@ -132,7 +139,9 @@ def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCas
 
 
 class Recurrence(OpArea):
-    """Benchmark ``ptxgen bench recurrence``: random cases of :data:`OPERATIONS`."""
+    """Benchmark ``ptxgen bench recurrence``: random selective scans and linear recurrences, against
+    loops over tokens in PyTorch.
+    """
 
     name = "recurrence"
     about = (

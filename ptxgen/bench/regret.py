@@ -23,7 +23,9 @@ NEAR = 1.15
 
 
 def serving(case: Case, align: tuple[int, int]) -> dict[str, tuple[str, ...]]:
-    """Returns the routes that are correct for ``case``: kernel names by the route's name."""
+    """Returns the routes that are correct for ``case`` on the current GPU: kernel names by the
+    route's name. ``align``: byte alignments of A and B.
+    """
     arch, sms, _ = measure.target()
     twins = _kernels(case.table, case.dtype)
     return dict(twins[name] for name in admissible(case, align, arch, sms))
@@ -31,8 +33,8 @@ def serving(case: Case, align: tuple[int, int]) -> dict[str, tuple[str, ...]]:
 
 @cache
 def _kernels(key: Key, dtype: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Returns, for each route of table ``key`` by its name, the name and the kernel names of the
-    route's version for ``dtype``.
+    """Returns the routes of table ``key`` for ``dtype``: by the name of the listed route, the name
+    and the kernel names of its twin (the route for that dtype).
     """
     pairs = [(route, route.of(dtype)) for route in TABLES[key].routes]
     return {r.name: (twin.name, tuple(k.name for k in twin.kernels)) for r, twin in pairs}
@@ -43,9 +45,10 @@ def best_of(
 ) -> Best:
     """Returns the fastest kernel and the regret of ``chosen``.
 
-    ``times``: a first time of every kernel, ``chosen`` included. ``timed`` times kernels
-    alternately. Candidates are the kernels within :data:`NEAR` and the chosen one, timed together.
-    The reported times are measured anew, so that the selection does not bias them.
+    ``times``: a first time of every kernel, ``chosen`` included. ``timed(names)`` times kernels
+    alternately and returns their µs. Candidates are the kernels within :data:`NEAR` times the
+    fastest and the chosen one, timed together. The reported times are measured anew, so that the
+    selection does not bias them.
     """
     limit = NEAR * min(times.values())
     near = [name for name, us in times.items() if us <= limit or name == chosen]

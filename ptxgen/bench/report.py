@@ -72,7 +72,7 @@ class Run:
 
     @property
     def seeds(self) -> set[int]:
-        """The seeds of all rows; a file may have several draws."""
+        """The seeds that the rows were drawn with; a file may have rows of several seeds."""
         return {record["seed"] for record in json.loads(self.path.read_text(encoding="utf-8"))}
 
 
@@ -114,7 +114,11 @@ def files(folder: Path, names: Iterable[str]) -> list[Path]:
 
 
 def find(comparison: Comparison, folder: Path) -> Found | None:
-    """Returns the speed-ups of a comparison from files in ``folder``; None if there are none."""
+    """Returns the speed-ups of a comparison by group, from result files in ``folder``; None if
+    there are none.
+
+    Each group comes from the newest run that has it, on the GPU of the newest run.
+    """
     read = [Run(path, *comparison.area.read(path)) for path in files(folder, comparison.files)]
     read.sort(key=lambda run: run.environment.date, reverse=True)
     groups: dict[str, Sequence[SpeedUp]] = {}
@@ -145,7 +149,9 @@ def find_sections(folder: Path) -> dict[Section, list[Found]]:
 
 
 def merge_groups(found: Iterable[Found]) -> dict[str, Sequence[SpeedUp]]:
-    """Returns the groups of a section, at most :data:`LINES`; the smallest are merged into one."""
+    """Merges the speed-ups of a section by group into at most :data:`LINES` groups; the smallest
+    groups become :data:`REST`.
+    """
     groups = dict(chain.from_iterable(each.groups.items() for each in found))
     if len(groups) <= LINES:
         return groups
@@ -287,7 +293,7 @@ def _wrapped(text: str, indent: str = "") -> str:
 
 # -- the command ----------------------------------------------------------------------------
 def drawn(found: Mapping[Section, Sequence[Found]]) -> Iterator[tuple[str, plots.SpeedUps]]:
-    """Yields each plot as its file name without suffix, and its content."""
+    """Yields the report's plots, the overview first: file name without suffix, and content."""
     every = [each for those in found.values() for each in those]
     groups = {
         f"{each.comparison.what}: {each.comparison.peer}".replace("`", ""): each.all
@@ -307,8 +313,8 @@ def _plot(
 
 
 def differences(page: Path, text: str, images: Iterable[Path]) -> list[str]:
-    """Returns lines of text that say how ``page`` differs from ``text``, and which images are
-    missing.
+    """Returns lines of text that say how the file ``page`` differs from ``text``, and which
+    ``images`` are missing; empty if the page is up to date.
     """
     wrong = [f"there is no {path}" for path in images if not path.exists()]
     old = page.read_text(encoding="utf-8") if page.exists() else ""

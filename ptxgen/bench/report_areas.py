@@ -52,9 +52,10 @@ Read = Callable[[Sequence[Any]], Iterable[SpeedUp]]
 class Comparison:
     """Times of ptxgen against one peer: a line of the summary.
 
-    ``files``: result file names without GPU, date and commit; the first that exists is used.
-    ``options``: command line of the run, in which ``{seed}`` is its seed. ``read`` converts rows to
-    speed-ups.
+    ``what``, ``peer``: texts for the operation and for the peer. ``area``: the benchmark;
+    ``files``: names of its result files without GPU, date and commit; the first that exists is
+    used. ``options``: command line of the run, in which ``{seed}`` is its seed. ``read`` converts
+    rows to speed-ups.
     """
 
     what: str
@@ -67,7 +68,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page; ``about``: its introduction, which says what is timed."""
+    """A section of the performance page: its title, comparisons, and introduction ``about``, which
+    says what is timed. ``image``: file name of its plot, without suffix.
+    """
 
     title: str
     image: str
@@ -245,7 +248,9 @@ LAYOUTS = "NN and NT are `linear` of x [M, K] with weights [K, N] and [N, K]. Ca
 
 
 def _random(dtype: str, about: str) -> Section:
-    """Returns the section of random products of ``dtype``."""
+    """Returns the report's section on random products of ``dtype`` against cuBLAS; ``about``: its
+    introduction.
+    """
     return Section(
         title=f"Products, {dtype}",
         image=f"random-{dtype}-torch",

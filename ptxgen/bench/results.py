@@ -23,7 +23,7 @@ GATE = "torch"
 
 @dataclass(frozen=True)
 class Sample:
-    """Statistics of repeated timings of one call, µs."""
+    """Median, quartiles and number of the timings of one call, in µs."""
 
     median: float
     q1: float
@@ -46,8 +46,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class Limits:
-    """Peak rates of a GPU: memory bytes/s, FLOP/s of a tier ("simt", FMA units, or "tc", tensor
-    cores); and the source of both.
+    """Peak rates of a GPU: ``bandwidth``, bytes/s of memory, and ``flops``, FLOP/s of a tier
+    ("simt", FMA units, or "tc", tensor cores). ``source``: text that says how they were obtained.
     """
 
     bandwidth: float
@@ -76,7 +76,9 @@ class Floor:
 
 
 def floor(case: Case, limits: Limits) -> Floor:
-    """Returns the roofline time of a case: the larger of bytes / bandwidth and FLOPs / peak."""
+    """Returns the roofline time of a case in µs, the larger of bytes / bandwidth and FLOPs / peak,
+    and which of them it is ("memory" or "compute").
+    """
     memory, compute = case.bytes / limits.bandwidth, case.flops / limits.flops
     return Floor(1e6 * max(memory, compute), "memory" if memory >= compute else "compute")
 
@@ -112,7 +114,11 @@ class Best:
 
 @dataclass(frozen=True)
 class Row:
-    """Times of ptxgen and of one peer on one case, with derived rates."""
+    """Times of ptxgen and of one peer on one matrix product, in µs.
+
+    ``floor_us``: roofline time, and ``bound``, its cause, "memory" or "compute". ``tflops``,
+    ``gbps``: ptxgen's rates.
+    """
 
     group: str
     op: str
@@ -181,7 +187,12 @@ def row(
 # -- summaries --------------------------------------------------------------------
 @dataclass(frozen=True)
 class Summary:
-    """Statistics of peer time / ptxgen time over a group, for one peer, and the group's targets."""
+    """Statistics of peer time / ptxgen time for one group of cases, peer and layout (or "all").
+
+    ``geomean``, ``least``: geometric mean, and smallest ratio, at case ``least_at``.
+    ``geomean_target``, ``each_target``: lower bounds of the mean and of each ratio (None: no
+    target).
+    """
 
     group: str
     peer: str
@@ -206,7 +217,9 @@ class Summary:
 
     @property
     def verdict(self) -> str | None:
-        """The value of :attr:`ok` in words, with the number of cases below their target."""
+        """Text on the targets: "ok", or "short" with the number of cases below them; None if there
+        are none.
+        """
         if self.short:
             return f"short, {self.short} of {self.cases} below"
         return {True: "ok", False: "short", None: None}[self.ok]
@@ -265,7 +278,7 @@ def summary(
 
 # -- text -------------------------------------------------------------------------
 def heading(environment: Environment) -> str:
-    """Returns two lines about the environment of a run."""
+    """Returns two lines of text on a run: GPU, versions and date; clocks and peak rates."""
     e = environment
     return (
         f"{e.gpu}, {e.sms} SMs, driver {e.driver}, CUDA {e.cuda}, torch {e.torch}, "

@@ -43,9 +43,10 @@ def route_map(
 ) -> RouteMap:
     """Returns the route that the dispatcher chooses at each point of a logarithmic grid of M and N.
 
-    ``k``: the operation's K. ``align``: byte alignment of both operands, the same for all M and N,
-    so that the map shows the influence of size and not of divisibility. M and N go up to
-    ``largest``. Raises OptionError.
+    ``op``, ``layout``: operation and operand layout; ``k``: its K. ``align``: byte alignment of
+    both operands, the same for all M and N, so that the map shows the influence of size and not of
+    divisibility. M and N go up to ``largest``, in ``cells`` steps. Raises OptionError for an
+    unknown operation or layout.
     """
     if op not in OPERATIONS or layout not in OPERATIONS[op].products:
         known = "; ".join(f"{o}: {', '.join(OPERATIONS[o].products)}" for o in OPERATIONS)

@@ -134,7 +134,10 @@ class Case:
 
 
 def cases(count: int, seed: int) -> list[Case]:
-    """Returns the first ``count`` problems that ``seed`` draws. Raises OptionError."""
+    """Returns the first ``count`` problems that ``seed`` draws.
+
+    Raises OptionError for arguments that :func:`ptxgen.bench.draw.check` refuses.
+    """
     return draw.first(count, seed, _drawn(Random(seed)))
 
 
@@ -252,7 +255,9 @@ class Timing(opcase.VersusTorch):
 
 
 class Rows(Area):
-    """Benchmark ``ptxgen bench ops --random``: random problems of row operations."""
+    """Benchmark ``ptxgen bench ops --random``: random problems of row operations (softmax, norms,
+    sums, top-k, …), against PyTorch.
+    """
 
     name = "ops"
     row = Timing
@@ -319,8 +324,8 @@ class Rows(Area):
     def records(
         self, rows: Sequence[Timing], surroundings: results.Environment
     ) -> list[dict[str, Any]]:
-        """Returns rows as saved, each with the GPU's peak rates, to which fitted constants are
-        relative.
+        """Returns rows as records to save. Each has the GPU's peak rates, to which the constants
+        are relative that ``ptxgen tune`` fits to it.
         """
         rates = measure.rates()
         assert rates is not None, "a GPU's driver states them"
@@ -372,7 +377,9 @@ def _flat(pair: tuple[Any, Any]) -> tuple[Any, Any]:
 
 # -- what is said -----------------------------------------------------------------------------
 def spread_table(found: Sequence[Timing], measure: bands.Measure) -> str:
-    """Returns a table of ratios or regrets by operation, and over all."""
+    """Returns a table of the statistics of ``measure`` (ratio or regret), a line for each operation
+    and one for all.
+    """
     ordered = sorted(found, key=lambda t: [*OPERATIONS].index(t.name))
     spreads = bands.by(ordered, lambda t: (t.name,), measure, lambda t: t.sizes)
     spreads |= bands.by(found, lambda t: (bands.ALL,), measure, lambda t: f"{t.name} {t.sizes}")

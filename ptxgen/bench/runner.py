@@ -49,7 +49,8 @@ class Timed:
 class Area:
     """Base class of the areas of ``ptxgen bench``; an instance is one run with its options.
 
-    The module of a subclass exports the subclass's ``main`` and ``_parser``.
+    ``name``, ``about``: the area's command and its help text. The module of a subclass exports the
+    subclass's ``main`` and ``_parser``.
     """
 
     name: ClassVar[str]
@@ -84,7 +85,9 @@ class Area:
         """Adds the area's own options."""
 
     def cases(self) -> Sequence[Any]:
-        """Returns the requested cases; needs no GPU. Raises OptionError."""
+        """Returns the cases that the options request; needs no GPU. Raises OptionError for bad
+        ones.
+        """
         raise NotImplementedError
 
     def kernels(self, case: Any) -> Iterable[KernelSpec]:

@@ -23,9 +23,10 @@ from ptxgen.tiles import TABLES
 def environment(
     key: Key, product: tuple[int, int, int], align: tuple[int, ...], sms: int
 ) -> dict[str, int]:
-    """Returns the values of a route table's variables for a product.
+    """Returns the values of the variables of route table ``key`` for a product.
 
-    ``product``: M, N, K; ``align``: values of its memory variables.
+    ``product``: M, N, K; ``align``: values of the table's memory variables (alignments, item size
+    of the result); ``sms``: the GPU's SMs.
     """
     space = TABLES[key].space
     values = dict(zip(space.arguments, (*product, sms, *align), strict=True))
@@ -73,7 +74,7 @@ def route_terms(
 # -- row operations ------------------------------------------------------------------------
 @dataclass(frozen=True, order=True)
 class Problem:
-    """A problem of a row operation: rows, columns, and ``layout``, the rows' memory layout."""
+    """A problem of row operation ``name``: rows, columns, and the rows' memory layout."""
 
     name: str
     rows: int
@@ -112,10 +113,11 @@ def read_rows(files: Iterable[Path]) -> list[Mapping[str, Any]]:
 
 
 def row_points(records: Iterable[Mapping[str, Any]]) -> list[Measured]:
-    """Returns the data points that :func:`ptxgen.cost.fit.near` fits, scaled by each GPU's peak
-    rates.
+    """Converts records of ``ptxgen bench ops --random --regret`` to data points of the fit
+    :func:`ptxgen.cost.fit.near`, one for each timed route.
 
-    Calls of several steps are skipped, and tables with a route that has no predicted time.
+    Predicted times scale with the peak rates of each record's GPU. Omitted are calls of several
+    steps, and route tables with a route that has no predicted time.
     """
     found = []
     for r in records:

@@ -46,8 +46,8 @@ STAGES = ((1, FAR), (3, CLOSE), (5, 1.08), (11, 0.0))
 a kernel enters the next stage.
 """
 SHORT_US = 300.0
-"""Minimum time of the fastest kernel, µs, for which a single timing excludes slow kernels; a single
-timing may be 50 µs too long.
+"""Minimum time of the fastest kernel, µs, at which a single timing suffices to exclude slow
+kernels. A single timing may be 50 µs too long.
 """
 BUDGET_MS = 30.0
 """Milliseconds of timing of one kernel in one stage."""
@@ -58,8 +58,8 @@ PROBLEMS = 300
 BATCHES = 60
 """Default number of random batches of each table."""
 WEIGHTS, WEIGHTED = "quantized", "bf16"
-"""First word of the route tables' keys for quantized weights; and the dtype whose default tier
-selects among these tables for tier "auto".
+"""First word of the keys of route tables for quantized weights; and the dtype by whose default tier
+``--tier auto`` selects among those tables.
 """
 LAYOUTS = ("NN", "NT", "TN", "TT", *INT4_LAYOUTS)
 KINDS = (*DTYPES.values(), *ELEMENTS, WEIGHTS)
@@ -77,7 +77,9 @@ wrong kernels by name.
 # -- tasks ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Task:
-    """A case to be timed, its byte alignments, and the kernels that serve it."""
+    """A case to be timed, the values of its memory variables (alignments), and the names of the
+    routes that are correct for it.
+    """
 
     case: Tuned
     align: tuple[int, ...]
@@ -98,8 +100,9 @@ class Task:
 def tables(
     dtypes: Iterable[str], tier: str, layouts: Iterable[str], plans: Iterable[str]
 ) -> list[Key]:
-    """Returns the keys of the route tables of these dtypes, layouts and plans. Raises OptionError
-    for none.
+    """Returns the keys of the route tables of these dtypes, layouts and plans, in ``tier``.
+
+    Raises OptionError if there are none.
     """
     dtypes, layouts, plans = tuple(dtypes), tuple(layouts), tuple(plans)
     dense = (d for d in dtypes if d in ITEMSIZE)
@@ -140,7 +143,9 @@ def batches(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> 
 
 
 def _tasks(drawn: Iterable[Tuned | None], arch: str, sms: int) -> list[Task]:
-    """Returns a task for each distinct problem that some kernel serves."""
+    """Returns a task for each distinct problem of ``drawn`` (None is skipped) that some route
+    serves on a GPU of ``arch`` with ``sms`` SMs.
+    """
     found: dict[Problem, Task] = {}
     for case in drawn:
         if case is None:
@@ -153,7 +158,9 @@ def _tasks(drawn: Iterable[Tuned | None], arch: str, sms: int) -> list[Task]:
 
 
 def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
-    """Returns the random problems of a table; None in place of those that are too large."""
+    """Returns the first ``count`` random problems that ``seed`` draws for table ``key``; None in
+    place of those that are too large.
+    """
     dtype = TABLES[key].dtypes[0]
     if key[0] == "int4":
         return [int4.Int4Case(key[1], dtype, shape) for shape in int4.drawn(count, seed)]
@@ -172,10 +179,10 @@ def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
 
 
 def memory_variables(case: Case) -> tuple[int, ...]:
-    """Returns the values of a route table's memory variables for a case.
+    """Returns the memory variables of a case in its route table: byte alignments of A and B, then
+    alignment and item size of the result, as far as the table has them.
 
-    They are byte alignments of A and B, then alignment and item size of the result, if the table
-    has these variables; in its argument order they follow M, N, K and SMS.
+    In the order of the table's arguments they follow M, N, K and SMS.
     """
     (m, n, _), item = case.product, ITEMSIZE[case.result or case.dtype]
     align = next(x for x in ALIGNMENT.values[::-1] if m == 1 or not n * item % x)
@@ -239,7 +246,9 @@ class GpuMeter:
         return timings(self._timer, work), wrong
 
     def _product(self, case: Tuned) -> tuple[Any, Callable[[str], measure.Work]]:
-        """Returns memory for the result of ``case``, and a function that makes a kernel's call."""
+        """Returns memory for the result of ``case``, and a function from a kernel's name to the
+        call that computes the result with that kernel.
+        """
         key = (case.product, case.dtype)
         kept = self._operands[1] if self._operands and self._operands[0] == key else None
         self._operands = None  # so that memory is free for the next
@@ -290,7 +299,9 @@ def timings(timer: measure.Timer, work: Mapping[str, measure.Work]) -> dict[str,
 # -- the tuning --------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Report:
-    """Regret on problems held out of the fit, for one table and one range of M (``rows``)."""
+    """Regret (time of the chosen kernel / time of the fastest) on problems held out of the fit, for
+    one route table and one range of M (``rows``).
+    """
 
     table: str
     rows: str

@@ -87,7 +87,9 @@ def drawn(timm: Any, torch: Any, count: int, seed: int) -> list[str]:
 
 
 class Vision(Area):
-    """Benchmark ``ptxgen bench vision``; cases are names of models."""
+    """Benchmark ``ptxgen bench vision``: forward passes of ``timm`` models in ``batch_invariant()``
+    and stock. Cases are names of models.
+    """
 
     name = "vision"
     about = (

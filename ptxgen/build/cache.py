@@ -435,8 +435,8 @@ def _write(path: Path, digest: str, entry: Entry, *, locked: bool) -> None:
 def _lock_file(path: Path, *, patience_s: float) -> Iterator[None]:
     """Context manager that holds a lock on a file, and then removes the file.
 
-    Raises OSError if it is not free in time. Threads of one process exclude each other, too: a lock
-    belongs to the open file.
+    Raises OSError if the lock is not free within ``patience_s`` seconds. Threads of one process
+    exclude each other, too: a lock belongs to the open file.
     """
     if sys.platform == "win32":
         raise OSError(errno.ENOTSUP, "no file locks")

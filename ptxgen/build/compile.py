@@ -75,8 +75,9 @@ _UNKEYED = re.compile(
     r"^[ \t]*#[ \t]*include\b.*|\b__(?:DATE|TIME|TIMESTAMP)__\b|\b__has_include\b", re.MULTILINE
 )
 _UNKEYED_WORDS = ("include", "__DATE__", "__TIME__", "__TIMESTAMP__")
-"""Words of which every match of ``_UNKEYED`` contains one. A source is searched for them first,
-which is much faster than the pattern."""
+"""Words of which every match of ``_UNKEYED`` (text that makes a result depend on more than the
+cache key) contains one. A source is searched for them first, which is much faster than the pattern.
+"""
 _ARCH = re.compile(r"(compute|sm)_(\d{2,3})[af]?")
 _KIND = {"compute": "ptx", "sm": "cubin"}
 

@@ -48,8 +48,8 @@ def _completion(make: Make, arguments: argparse.Namespace) -> None:
 
 
 def whole(make: Make) -> argparse.ArgumentParser:
-    """Returns the whole parser, benchmarks' options included, with the names of kernels and
-    operations as choices.
+    """Returns the complete parser that ``make`` builds, with the options of benchmarks, and with
+    names of kernels and operations as choices of their arguments.
     """
     from ptxgen.ops.explaining import posed_names
     from ptxgen.tiles import SPECS

@@ -303,7 +303,12 @@ def _diff(arguments: argparse.Namespace) -> int:
 
 
 def _now(folder: Path, old: Goldens, patterns: Sequence[str]) -> Goldens:
-    """Returns the goldens of the working tree: current ones on disk, and others compiled now."""
+    """Returns the goldens of the working tree, of kernels that match ``patterns``: the records in
+    ``folder`` that are current; others are compiled now.
+
+    ``old``: goldens of another revision, from which records are taken if their inputs are the
+    current ones.
+    """
     from ptxgen.golden import changed, load
 
     specs = [s for s in _kernels().values() if any(fnmatchcase(s.name, p) for p in patterns)]
@@ -336,7 +341,11 @@ def _show(
     newer: str,
     new: Callable[[str, str], str],
 ) -> None:
-    """Prints a diff of a kernel's PTX; ``old``, ``new``: from kernel and architecture to PTX."""
+    """Prints a diff of the PTX of a changed kernel.
+
+    ``older``, ``newer``: names of the two sides; ``old``, ``new``: functions of (kernel,
+    architecture) that return their PTX.
+    """
     from ptxgen.golden import text_diff
 
     emit()

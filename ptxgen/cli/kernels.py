@@ -440,7 +440,9 @@ def _build(arguments: argparse.Namespace) -> None:
 
 
 def _serving(arguments: argparse.Namespace) -> list[str]:
-    """Returns the names of the kernels that serve the problems of ``--for``; notes how many."""
+    """Returns the names of the kernels that serve the problems of ``--for``; prints a note with the
+    numbers of problems and kernels.
+    """
     from ptxgen.dispatch import choose
     from ptxgen.ops.explaining import operands, operation, program_of, size_names
     from ptxgen.program.launch import architecture, question

@@ -89,7 +89,9 @@ def _new(arguments: argparse.Namespace) -> None:
 
 
 def _folder(kind: str) -> Path:
-    """Returns the default folder of a kind's files: its one of HOMES, or the current folder."""
+    """Returns the default folder for files of a ``kind``: in a checkout the folder of
+    :data:`HOMES`, elsewhere the current folder.
+    """
     home = Path.cwd() / HOMES[kind]
     return home if home.is_dir() else Path.cwd()
 

@@ -239,8 +239,8 @@ def _prove(arguments: argparse.Namespace) -> int:
 
 
 class _Report:
-    """Printer of the results of a proof, one at a time: failures, and for each table and set of
-    architectures the number of proved goals.
+    """Printer of the results of ``ptxgen prove``, one at a time: goals that fail, and for each
+    route table and set of architectures the number of proved goals.
     """
 
     def __init__(self, *, verbose: bool, silent: bool) -> None:

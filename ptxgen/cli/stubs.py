@@ -29,7 +29,7 @@ STUBBED = (
 ASKING = {"residual": "Array", "return_lse": "bool", "return_state": "bool"}
 """Types of the arguments that make an operation return a second result, by name."""
 INTEGERS = ("argmax", "argmin", "sample", "experts", "indices", "offsets", "places")
-"""Names of operations and results that are integers, whatever the first array's dtype."""
+"""Names of operations and results whose elements are integers, whatever the first array's dtype."""
 ELEMENTWISE = """\
 class _Elementwise(Pointwise):
     @overload
@@ -136,7 +136,9 @@ def _oracle(name: str, function: Any) -> Iterator[str]:
 
 
 def _read_by_numpy(annotation: str) -> str:
-    """Returns the stub type of an oracle's argument: ``annotation`` in NumPy's types, or "Any"."""
+    """Translates ``annotation``, of an oracle's argument, to NumPy's types for a stub; returns
+    "Any" if it contains other types.
+    """
     text = re.sub(r"\b(?:Array|F32|U16)\b", "ArrayLike", annotation)
     text = re.sub(r"\bAxis\b", "int | Sequence[int] | None", text)
     known = re.fullmatch(r"(?:ArrayLike|bool|float|int|str|None|Sequence|[\[\], |.])+", text)
@@ -182,7 +184,7 @@ def _result(name: str, op: Description, array: str) -> str:
 
 
 def _function(name: str, function: Any) -> Iterator[str]:
-    """Yields the lines of a definition of ``function``, which is no operation."""
+    """Yields the stub lines of ``function``, which is no operation, under ``name``."""
     of = inspect.signature(function)
     plain: list[str] = []
     named: list[str] = []

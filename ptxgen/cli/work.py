@@ -81,7 +81,9 @@ def add_commands(commands: Any, *, deferred: bool = True) -> None:
 
 
 def _deferred(commands: Any, name: str, module: str, text: str) -> None:
-    """Adds a benchmark's command, whose module is imported when it runs and parses the options."""
+    """Adds the benchmark command ``name`` with help ``text``; ``module`` is imported when the
+    command runs, and then parses the options.
+    """
     # No argument begins with this prefix, so the module gets all of them, --help too.
     command = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
     command.add_argument("options", nargs="*")
@@ -89,7 +91,9 @@ def _deferred(commands: Any, name: str, module: str, text: str) -> None:
 
 
 def _whole(commands: Any, name: str, module: str, text: str) -> None:
-    """Adds a benchmark's command with the options of its module, which is imported now."""
+    """Adds the benchmark command ``name`` with help ``text`` and the options of ``module``, which
+    is imported now.
+    """
     own = importlib.import_module(module)._parser()
     commands.add_parser(name, help=text, add_help=False, parents=[own])
 

@@ -164,8 +164,8 @@ def products() -> Found:
 
 
 def products_of(tier: str, dtype: str) -> Found:
-    """Yields results of matrix products of a tier and dtype: all layouts and epilogues, K split or
-    not, and the lengths of chunks.
+    """Yields results of matrix products of a tier and dtype: K split or not, all layouts, all
+    epilogues; and the length of chunks that each plan chooses for the values K in :data:`NEAR`.
     """
     contract = CONTRACTS[tier][dtype]
     how: dict[str, Any] = {"tier": tier}

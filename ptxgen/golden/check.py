@@ -51,7 +51,9 @@ def check(stored: Goldens, fresh: Goldens, specs: Collection[KernelSpec]) -> lis
 
 
 def _present(stored: Goldens, specs: Collection[KernelSpec]) -> Iterator[Finding]:
-    """Yields faults for missing and orphaned records and texts, and for another NVRTC version."""
+    """Yields faults for records and texts that are missing, or that no spec needs (orphans), and
+    for records of another NVRTC version than the pinned one.
+    """
     wanted = expected(specs)
     for arch, kernel in wanted - stored.records.keys():
         yield Finding(kernel, arch, "missing", "the spec has no record")

@@ -135,12 +135,12 @@ def _names(text: str) -> list[str]:
 
 
 def _tail(name: str) -> list[str]:
-    """Returns the number at the end of ``name``, in a list; empty if there is none."""
+    """Returns the digits at the end of ``name`` as a list of one text; empty if there are none."""
     return [match[0] for match in _NUMBER.finditer(name)]
 
 
 def _nameless(match: re.Match[str]) -> str:
-    """Returns a matched name without its number."""
+    """Returns the register or label name that ``match`` found, without its final number."""
     return _NUMBER.sub("", match[0])
 
 

@@ -17,9 +17,10 @@ from ptxgen.golden.store import Goldens, digest, parse
 
 
 class Revision:
-    """A git revision of the checkout that contains ``folder`` (``golden/``), as a context manager.
+    """Goldens and PTX of a git revision of the checkout that contains ``folder`` (``golden/``).
 
-    Raises OptionError when git does not know the revision, or is not installed.
+    A context manager, which removes the extracted files at its end. Raises OptionError when git
+    does not know the revision, or is not installed.
     """
 
     def __init__(self, name: str, folder: Path) -> None:

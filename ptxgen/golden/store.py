@@ -48,8 +48,9 @@ class Record:
 
     ``inputs``: digest of all that decides the other fields (source, options, architecture,
     compiler, dynamic shared memory); empty if unknown. ``ptx``: digest of the PTX, which has
-    ``size`` bytes; ``mix``: its instruction counts by opcode; ``local``: bytes of arrays in local
-    memory. ``group``: name of the file that has the record.
+    ``size`` bytes; ``mix``: its instruction counts by opcode; ``usage``: registers, spills and
+    shared memory; ``local``: bytes of arrays in local memory. ``group``: name of the file that has
+    the record.
     """
 
     group: str
@@ -67,7 +68,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Goldens:
-    """A set of goldens: records of generated code.
+    """A set of goldens: records of generated code by (architecture, kernel).
 
     ``texts``: PTX by kernel, for the first of its architectures; ``nvrtc``: the compiler version of
     all records; ``accepted``: the reason why a kernel may use local memory.
@@ -152,7 +153,9 @@ def save(folder: Path, goldens: Goldens) -> list[str]:
 
 
 def parse(files: Mapping[str, bytes], where: str) -> Goldens:
-    """Parses goldens from the contents of ``files``, by path in the folder named ``where``."""
+    """Parses goldens from the contents of ``files``, by path in the folder; ``where``: name of the
+    folder for errors. Raises PtxgenError for a malformed file.
+    """
     if _LEGACY in files:
         return _parse_legacy(files)
     name = COMPILER
@@ -209,7 +212,9 @@ def _number(arch: str) -> tuple[int, str]:
 
 
 def _row(key: Key, record: Record) -> str:
-    """Returns a record's line of JSON, without zeros, and with a digest (seal) of its content."""
+    """Returns a record as a line of JSON, without resources that are zero, and with a seal: a
+    digest of the line that shows later edits.
+    """
     arch, kernel = key
     optional = {**asdict(record.usage), "local": record.local}
     row: dict[str, Any] = {"kernel": kernel, "arch": arch, "inputs": record.inputs}
@@ -224,7 +229,11 @@ def _seal(row: Mapping[str, Any]) -> str:
 
 
 def _record(line: str, group: str) -> tuple[Key, Record]:
-    """Parses a kernel's line of JSON. An edited one (wrong seal) gets no inputs: it is stale."""
+    """Parses a kernel's line of JSON in the record file ``group``; returns its key and record.
+
+    If the line was edited (its seal, a digest of the line, is wrong), the record has no ``inputs``,
+    which makes it stale.
+    """
     row = json.loads(line)
     seal = row.pop("seal", "")
     inputs = row["inputs"] if seal == _seal(row) else ""

@@ -205,10 +205,11 @@ class Tuning:
         *more: Any,
         count: int = 1,
     ) -> tuple[float, ...]:
-        """Returns the quantities, in µs, that a kernel's constants of :data:`TERMS` multiply;
-        arguments as in :meth:`time`.
+        """Returns the terms of a kernel's time, in µs by the GPU's rates, in the order of
+        :data:`TERMS`: the predicted time is their sum, each times a constant of the kernel.
 
-        ``more``: unit, steps and products of each phase after the first.
+        Arguments as in :meth:`time`; ``more``: unit, steps and products of the second phase, then
+        of the third, and so on.
         """
         rates = self.rates
         cycles = 1e3 * rates.clock  # a µs

@@ -17,6 +17,7 @@ from ptxgen.dispatch.predict import bounds
 from ptxgen.dispatch.table import conjuncts, in_order
 from ptxgen.errors import SpecError, UncoveredError
 from ptxgen.expr import Expr
+from ptxgen.numerics.contract import PLANS
 from ptxgen.spec import ARCHITECTURES, Key, Problem, Route, RouteTable
 from ptxgen.tiles import TABLES
 
@@ -161,6 +162,9 @@ class Explanation:
         named = ", ".join(f"{name} {value}" for name, value in self.values.items())
         yield f"{self.problem} {self.dtype}: table {' '.join(self.table)}, {self.contract}"
         yield f"  {self.arch}; {named}"
+        rules = PLANS.get(self.contract.partition("/")[0], {})
+        for plan in (rules[word] for word in self.table if word in rules):
+            yield f"  {self.contract} splits K into chunks of CHUNK = {plan.chunk}"
         yield f"  times by tuning {self.tuning}{'' if self.tuned else ', scaled'}"
         if self.note:
             yield f"  {self.note}"

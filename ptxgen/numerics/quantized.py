@@ -45,8 +45,8 @@ those that each operand dtype allows."""
 
 
 class _Forms(Mapping[str, Mapping[str, str]]):
-    """Shape forms of a product's arrays, by name of the weight's format, then by array name
-    (:attr:`Signature.forms`).
+    """Shapes of a product's arrays as text, such as ``"N K/2"`` for packed 4-bit codes, by name of
+    the weight's format, then by array name (:attr:`Signature.forms`).
 
     Forms of the weight's arrays follow from the format's bits and block; ``given`` has the others.
     """

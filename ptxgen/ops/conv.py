@@ -461,7 +461,7 @@ class _Product:
         """Multiplies depthwise filters in a kernel that reads each channel's windows once."""
         self._needs_depthwise()
         contiguous = self.image.x.strides[-1] == 1 or not self._few_taps
-        needs(contiguous, "channels are apart, and a formula needs no turned copy")
+        needs(contiguous, "channels of a pixel are not adjacent, and a formula reads no copy")
         given = self.image.x, self.along, self.w, self.bias, self.target, self.activation
         implicit_gemm.depthwise(self.b, *given)
 
@@ -508,7 +508,7 @@ class _Product:
         needs(one, "windows are not all pixels")
         image, planes = _planes(x), _planes(self.target)
         if image is None or planes is None:
-            raise RefusedError("positions of a channel are apart")
+            raise RefusedError("neighbouring pixels of a channel are not adjacent in memory")
         low = (alignment("x", v, *v.strides[:-1], v.shape[-1]) for v in (image, planes))
         few = image.nbytes + planes.nbytes <= PLANES_MAX
         needs(few or all(a == 16 for a in low), "planes off 16 bytes")

@@ -108,7 +108,7 @@ def fprop(
     """
     _check_supported(x, along)
     needs(all(map(_fits_tma, along, x.shape[1:-1])), "the copy engine takes no such windows")
-    needs(_is_writable(out), "channels of the result are apart")
+    needs(_is_writable(out), "neighbouring channels of the result are not adjacent in memory")
     loose = x.shape[-1] % 8 != 0 and w.shape[0] <= OUTPUTS_MAX and prod(w.shape[1:-1]) > 1
     if loose or _is_transposed(w):
         with suppress(RefusedError):
@@ -225,7 +225,8 @@ def wgrad(
     """
     _check_supported(x, along)
     needs(all(map(_fits_tma, along, x.shape[1:-1])), "the copy engine takes no such windows")
-    needs(out.strides[1] == dy.strides[1] == 1, "rows of dy or of the result are apart")
+    adjacent = out.strides[1] == dy.strides[1] == 1
+    needs(adjacent, "elements of a row of dy or of the result are not adjacent in memory")
     (count, outs), channels = dy.shape, x.shape[-1]
     taps, even = prod(a.taps for a in along), _round_up(channels, 8)
     padded = even != channels

@@ -44,7 +44,10 @@ class Run(NamedTuple):
 
 
 class Replayed:
-    """A program that is replayed as a CUDA graph.
+    """A program that is replayed as a CUDA graph, or on the CPU device run again.
+
+    A program that writes arguments has a graph for each combination of their addresses, recorded at
+    its first call.
 
     ``program``: the program or its listing; ``nbytes``: bytes of the one allocation for temporaries
     and scratch memory. ``arguments``: the arrays that the graph reads (None for one that is

@@ -184,8 +184,8 @@ class OrderSpec(KernelSpec):
 
 @dataclass(frozen=True)
 class RunsSpec(OrderSpec):
-    """A step of a sort that is not its last, "block" or "merge"; it writes 32-bit positions to
-    scratch memory.
+    """A step of a sort that is not its last: "block" sorts blocks, "merge" joins sorted runs. It
+    writes the sorted integers and their 32-bit positions to scratch memory.
     """
 
     is_last: bool = False

@@ -160,7 +160,9 @@ class DeltaSpec(KernelSpec):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Names of the input arrays with a value for each token and row of the state."""
+        """Names of the input arrays with a number for each token and row of the state, whose rows
+        are the key dimension: queries "q" and keys "k".
+        """
         return ("q", "k")
 
     @property

@@ -678,10 +678,12 @@ class Profiler:
 
 
 def _main_loop(program: Program, visits: Ints) -> range:
-    """Returns the positions, in the order of ``program.blocks``, of the main loop's segments: the
-    innermost loop around the segment with the most FLOP. Empty if that is in no loop.
+    """Returns the positions, in the order of ``program.blocks``, of the main loop's basic blocks:
+    the innermost loop around the basic block with the most FLOP (if none has any, around the one
+    that the most lanes executed). Empty if that is in no loop.
 
-    ``visits``: executions of each segment by (warps, lanes, warps with an inactive lane).
+    ``visits``: counts ``[basic blocks, 3]``: warps that executed each basic block, lanes that did,
+    and warps with an inactive lane.
     """
     work = [
         int(lanes) * (1 + (sum(_flop(i, classify(i)) for i in block.instructions) << 32))

@@ -106,7 +106,8 @@ def of_result(space: Space, align: int, item: int) -> tuple[tuple[str, int], ...
 
 
 BATCH, INNER = var("BATCH"), var("INNER")
-"""Number of matrices in a batch, and along the inner of its two dimensions, as variables."""
+"""Variables of a batch of matrices, which has two dimensions: ``BATCH`` is the number of all
+matrices, ``INNER`` the size of the inner dimension (grid.y)."""
 BATCH_MAX = (1 << 16) - 1
 """Most matrices along a dimension of a batch: largest grid.y and grid.z (CUDA programming guide,
 compute capabilities)."""

@@ -92,6 +92,10 @@ class SavedError(PtxgenError, ValueError):
     """A program file that cannot be written or loaded: truncated, altered, for another device."""
 
 
+class CheckpointError(PtxgenError, ValueError):
+    """A file of weights that cannot be read, or does not fit the model that it is loaded into."""
+
+
 class UnservedError(PtxgenError, RuntimeError):
     """A PyTorch operator that ptxgen does not compute: in a strict ``batch_invariant`` block, if
     its rows may depend on the batch; in ``ptxgen.torch.export``, always.

@@ -18,7 +18,16 @@ __all__ = [
     "QuantizedWeight",
     "WeightFormat",
     "dequantize",
+    "embedding",
+    "excess",
+    "floats",
+    "from_awq",
     "from_bitsandbytes",
+    "from_compressed_tensors",
+    "from_fp8",
+    "from_gguf",
+    "from_gptq",
+    "grouped_linear",
     "linear",
     "linear_dgrad",
     "quantize",
@@ -30,10 +39,16 @@ __all__ = [
 
 _MODULES = {
     "ptxgen.numerics.formats": ("FORMATS", "register"),
-    "ptxgen.numerics.weight_format": ("WeightFormat", "signed", "unsigned"),
+    "ptxgen.numerics.weight_format": ("WeightFormat", "excess", "floats", "signed", "unsigned"),
     "ptxgen.ops.bitsandbytes": ("from_bitsandbytes", "to_bitsandbytes"),
-    "ptxgen.ops.quantized": ("linear", "linear_dgrad"),
-    "ptxgen.ops.quantized_weight": ("QuantizedWeight", "dequantize", "quantize"),
+    "ptxgen.ops.checkpoint_weights": (
+        "from_awq",
+        "from_compressed_tensors",
+        "from_fp8",
+        "from_gptq",
+    ),
+    "ptxgen.ops.quantized": ("embedding", "grouped_linear", "linear", "linear_dgrad"),
+    "ptxgen.ops.quantized_weight": ("QuantizedWeight", "dequantize", "from_gguf", "quantize"),
 }
 _HOMES = {name: f"{module}:{name}" for module, names in _MODULES.items() for name in names}
 

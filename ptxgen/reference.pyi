@@ -647,6 +647,26 @@ def prod(
     stream: Any = None,
     **numbers: Any,
 ) -> NDArray[Any]: ...
+def quantized_embedding(
+    indices: ArrayLike,
+    q: Any,
+    *,
+    dtype: Any = 'float32',
+    out: Any = None,
+    kernel: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def quantized_grouped_linear(
+    x: ArrayLike,
+    q: Any,
+    offsets: ArrayLike,
+    bias: ArrayLike | None = None,
+    *,
+    out: Any = None,
+    kernel: Any = None,
+    stream: Any = None,
+    **how: Any,
+) -> NDArray[Any]: ...
 def quantized_linear(
     x: ArrayLike,
     q: Any,

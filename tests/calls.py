@@ -35,8 +35,12 @@ from ptxgen.program.trace import Traced
 FLOATS = ("f32", "bf16", "f16", "f64")
 KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype("?")}
 
-RULED = [name for name, row in ptxgen.quantized.FORMATS.items() if row.quantize]
-"""Formats that weights are quantized to."""
+RULED = [
+    name
+    for name, row in ptxgen.quantized.FORMATS.items()
+    if row.quantize == "absmax" and row.encoding in (None, "signed")
+]
+"""Formats that weights are quantized to by their largest magnitudes, of integers or codebooks."""
 UNTRACED = {"int4.pack", "int4.unpack", "quantized.dequantize", "quantized.quantize"}
 """Operations that a framework computes where its arrays are: they are no steps of programs."""
 
@@ -644,6 +648,22 @@ def _by_quantized(argument: str) -> Callable[[Draw], dict[str, Any]]:
     return draw
 
 
+def _quantized_rows(d: Draw) -> dict[str, Any]:
+    q = _quantized(d, d.size(9, 1), 1)
+    shape = tuple(d.size(5) for _ in range(d.one(0, 1, 2)))
+    return {"indices": d.indices(shape, q.n), "q": q} | d.some("dtype", d.one("float32", "float16"))
+
+
+def _quantized_groups(d: Draw) -> dict[str, Any]:
+    m, each, groups = d.size(9), d.size(5, 1), d.size(4, 1)
+    q = _quantized(d, each * groups, 1)
+    ends = np.sort(d.numpy.integers(0, m + 1, groups)).astype(np.int32)
+    dtype = d.one("f32", "bf16", "f16")
+    given = {"x": d.array((m, q.k), dtype), "q": q, "offsets": ends}
+    given |= d.some("bias", lambda: d.array((groups, each), dtype))
+    return given | d.some("activation", d.one("relu", "gelu", "silu"))
+
+
 def _packing(d: Draw) -> dict[str, Any]:
     kind = d.one("s4", "u4")
     low, high = (-8, 8) if kind == "s4" else (0, 16)
@@ -909,6 +929,12 @@ def written() -> dict[str, Operation]:
     found["int4.gemm"] = Operation(ptxgen.int4.gemm, reference.int4_gemm, _int4)
     found["quantized.linear"] = Operation(
         ptxgen.quantized.linear, reference.quantized_linear, _by_quantized("x")
+    )
+    found["quantized.embedding"] = Operation(
+        ptxgen.quantized.embedding, reference.quantized_embedding, _quantized_rows
+    )
+    found["quantized.grouped_linear"] = Operation(
+        ptxgen.quantized.grouped_linear, reference.quantized_grouped_linear, _quantized_groups
     )
     found["quantized.linear_dgrad"] = Operation(
         ptxgen.quantized.linear_dgrad, reference.quantized_linear_dgrad, _by_quantized("dy")

@@ -1490,6 +1490,15 @@ def quantized_linear(x: Any, q: Any, bias: Any = None, **how: Any) -> Num:
     return linear(x, dequantize(q, x.dtype), bias, layout="nk", **how)
 
 
+def quantized_embedding(indices: Any, q: Any, dtype: Any = "float32") -> Any:
+    return dequantize(q, dtype)[np.asarray(indices)]
+
+
+def quantized_grouped_linear(x: Any, q: Any, offsets: Any, bias: Any = None, **how: Any) -> Num:
+    w = dequantize(q, x.dtype).reshape(len(offsets), -1, q.k)
+    return grouped(x, w, offsets, bias, layout="nk", **how)
+
+
 def quantized_linear_dgrad(dy: Any, q: Any, **_: Any) -> Num:
     return linear(dy, dequantize(q, dy.dtype), layout="kn")
 
@@ -1656,6 +1665,8 @@ FORMULAS: dict[str, Formula] = {
     **{"attention": attention, "attention_grad": attention_grad, "int4.gemm": int4_gemm},
     **{"int4.pack": int4_pack, "int4.unpack": int4_unpack, "quantized.linear": quantized_linear},
     **{"quantized.linear_dgrad": quantized_linear_dgrad, "quantized.quantize": quantize},
+    **{"quantized.embedding": quantized_embedding},
+    **{"quantized.grouped_linear": quantized_grouped_linear},
     **{"quantized.dequantize": dequantize, "layout.narrow": narrow, "layout.rope": rope},
     **{"layout.transpose": transpose, "layout.expand": expand, "layout.split_qkv": split_qkv},
     **{"layout.contiguous": lambda x: np.array(x), "layout.concat": concat, "layout.pad": pad},

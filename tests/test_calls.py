@@ -22,10 +22,17 @@ VALID, BAD = 1, 3
 LONG = {"valid": 3000, "bad": 5000}
 """Calls of all operations together, at least; the first seed is LONG_SEED."""
 SEED, LONG_SEED = 1000, 100_000
-NO_OPERATIONS = {"FORMATS", "QuantizedWeight", "WeightFormat", "register", "signed", "unsigned"}
+NO_OPERATIONS = {
+    *("FORMATS", "QuantizedWeight", "WeightFormat", "register"),
+    *("signed", "unsigned", "excess", "floats"),
+}
 """Public names of rooms of operations that are none."""
-WITHOUT = {"quantized.from_bitsandbytes", "quantized.to_bitsandbytes"}
-"""Operations of a package that is not there: of tests/quantized/test_quantized_weight.py."""
+WITHOUT = {
+    *("quantized.from_bitsandbytes", "quantized.to_bitsandbytes", "quantized.from_gguf"),
+    *("quantized.from_awq", "quantized.from_gptq", "quantized.from_compressed_tensors"),
+    "quantized.from_fp8",
+}
+"""Conversions of weights of other projects, which tests/quantized tests."""
 
 
 @pytest.fixture(autouse=True, scope="module")

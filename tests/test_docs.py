@@ -437,7 +437,10 @@ NO_OPERATIONS = {
         "set_default_device",
         "use_device",
     },
-    "quantized": {"FORMATS", "QuantizedWeight", "WeightFormat", "register", "signed", "unsigned"},
+    "quantized": {
+        *("FORMATS", "QuantizedWeight", "WeightFormat", "register"),
+        *("signed", "unsigned", "excess", "floats"),
+    },
     "torch": {
         "Backend",
         "Conversion",
@@ -451,7 +454,7 @@ NO_OPERATIONS = {
     },
 }
 """Public names without shapes or sums, by module. Errors, which are classes, have none either."""
-HARMLESS = {"devices", "Conversion", "FORMATS", "signed", "unsigned"}
+HARMLESS = {"devices", "Conversion", "FORMATS", "signed", "unsigned", "excess", "floats"}
 """Public names that raise nothing."""
 
 

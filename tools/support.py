@@ -351,11 +351,13 @@ FORMATS_PAGE = PAGE.with_name("quantized.md")
 
 def format_line(row: WeightFormat) -> str:
     """Returns a format's line of docs/reference/quantized.md."""
-    kind = row.integers or "codebook"
+    kind = row.encoding or "codebook"
     beside = f"{row.scales} scales" + (f", {row.offsets} offsets" if row.offsets else "")
+    beside += f"; {row.outer} for {row.outer_block}" if row.outer else ""
+    block = f"{row.block}, any" if row.variants else row.block
     rule = row.quantize or NO
     whole = f"{row.bits_of_all:.4g}"
-    of = f"{row.bits}, {kind} | {row.block} | {beside} | {whole}"
+    of = f"{row.bits}, {kind} | {block} | {beside} | {whole}"
     return f"| `{row.name}` | {of} | `{row.decoding}` | {rule} | {row.source} |"
 
 

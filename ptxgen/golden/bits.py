@@ -50,7 +50,7 @@ from ptxgen.numerics.quantized import WIDE
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
 from ptxgen.numerics.triangular import SOLVE
 from ptxgen.numerics.vocab_segments import FLCE, SEGMENT
-from ptxgen.numerics.weight_format import WeightFormat
+from ptxgen.numerics.weight_format import ARRAYS, WeightFormat
 from ptxgen.ops import OPERATIONS as LIBRARY
 from ptxgen.oracle import recurrence as oracle
 from ptxgen.oracle.column_reductions import reduce_columns
@@ -239,17 +239,24 @@ def _of_format(row: WeightFormat) -> Found:
     """Yields results of one format of quantized weights, ``row`` of the table of formats: codes and
     scales, dequantized weights, and products with them.
     """
-    shape = (6, 2 * row.block)
+    shape = (6, 2 * row.unit)
     if row.quantize:
-        q = quantized.quantize(numbers(1, shape, "f32", True), row)
-        yield row.contract, "quantize", "f32", (q.data, q.scales)
+        q = quantized.quantize(numbers(1, shape, "f32", row.encoding not in ("e4m3", "e5m2")), row)
+        found = (q.data, q.scales) if q.offsets is None else (q.data, q.scales, q.offsets)
+        yield row.contract, "quantize", "f32", found
         q = quantized.quantize(numbers(1, shape, "f32"), row)
     else:
-        size = row.sizes(shape[1])
-        data = indices(1, (shape[0], size.pop("data")), 0, 256).astype(np.uint8)
-        beside = (numbers(i, (shape[0], n), "f32") for i, n in enumerate(size.values(), 5))
-        kept = (x.astype(row.dtypes[name]) for name, x in zip(size, beside, strict=True))
-        q = quantized.QuantizedWeight(row, data, *kept, shape=shape)
+        sizes = row.sizes(shape[1])
+        arrays: dict[str, Any] = {}
+        for i, (name, dtype) in enumerate(row.dtypes.items(), 4):
+            if name == "groups":
+                arrays[name] = indices(i, (shape[1],), 0, shape[1] // row.block).astype(dtype)
+            elif dtype in ("uint8", "int8"):
+                most = 256 if name == "data" else 100
+                arrays[name] = indices(i, (shape[0], sizes[name]), 0, most).astype(dtype)
+            else:
+                arrays[name] = numbers(i, (shape[0], sizes[name]), "f32").astype(dtype)
+        q = quantized.QuantizedWeight(row, *(arrays.get(name) for name in ARRAYS), shape=shape)
     for dtype in ("f32", "bf16", "f16"):
         yield row.contract, "dequantize", dtype, reference.dequantize(q, FULL[dtype])
         x, dy = numbers(2, (3, q.k), dtype), numbers(3, (3, q.n), dtype)

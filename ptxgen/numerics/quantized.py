@@ -1,6 +1,6 @@
 """Matrix products with quantized weights: their contracts and signatures.
 
-A weight is ``data``, ``scales`` and, in some formats, ``offsets``
+A weight is ``data``, ``scales`` and, in some formats, ``offsets``, ``outer`` and ``groups``
 (:mod:`ptxgen.numerics.weight_format`). The option ``accumulate`` selects the contract:
 
 ======== ==========================================================================================
@@ -23,6 +23,7 @@ from ptxgen.numerics.contract import Contract, K, Plan
 from ptxgen.numerics.formats import FORMATS, format_named
 from ptxgen.numerics.option import Choice, Option
 from ptxgen.numerics.signature import Signature
+from ptxgen.numerics.weight_format import ARRAYS
 
 WIDE = Contract(
     "wide",
@@ -58,9 +59,11 @@ class _Forms(Mapping[str, Mapping[str, str]]):
         row = FORMATS[name]
         together = gcd(row.bits, 8)
         items = f"K/{8 // together}*{row.bits // together}"
-        blocks = f"N K/{row.block}"
-        stored = {"data": f"N {items.removesuffix('*1').removesuffix('/1')}", "scales": blocks}
-        return {**self._given, **stored, "offsets": blocks}
+        stored = {"data": f"N {items.removesuffix('*1').removesuffix('/1')}", "groups": "K"}
+        for name, (_, block, several) in row.beside.items():
+            stored[name] = f"N K/{block}*{len(several)}".removesuffix("*1")
+        absent = dict.fromkeys(ARRAYS, f"N K/{row.block}")
+        return {**self._given, **absent, **stored}
 
     def __iter__(self) -> Iterator[str]:
         return iter(FORMATS)
@@ -71,20 +74,47 @@ class _Forms(Mapping[str, Mapping[str, str]]):
 
 LINEAR = Signature(
     "quantized_linear",
-    ("x", "data", "scales", "offsets", "bias"),
+    ("x", *ARRAYS, "bias"),
     ("out",),
     _Forms(x="... K", bias="N", out="... N"),
     ("M", "N", "K"),
-    optional=frozenset({"offsets", "bias"}),
+    optional=frozenset({*ARRAYS[2:], "bias"}),
     by="format",
 )
 DGRAD = Signature(
     "quantized_linear_dgrad",
-    ("dy", "data", "scales", "offsets"),
+    ("dy", *ARRAYS),
     ("out",),
     _Forms(dy="... N", out="... K"),
     ("M", "N", "K"),
-    optional=frozenset({"offsets"}),
+    optional=frozenset(ARRAYS[2:]),
+    by="format",
+)
+DEQUANTIZE = Signature(
+    "quantized_dequantize",
+    ARRAYS,
+    ("out",),
+    _Forms(out="N K"),
+    ("N", "K"),
+    optional=frozenset(ARRAYS[2:]),
+    by="format",
+)
+EMBEDDING = Signature(
+    "quantized_embedding",
+    ("indices", *ARRAYS),
+    ("out",),
+    _Forms(indices="...", out="... K"),
+    ("M", "N", "K"),
+    optional=frozenset(ARRAYS[2:]),
+    by="format",
+)
+GROUPED = Signature(
+    "quantized_grouped_linear",
+    ("x", "ends", *ARRAYS, "bias"),
+    ("out",),
+    _Forms(x="M K", ends="E", bias="E L", out="M L"),
+    ("M", "N", "K", "E", "L"),
+    optional=frozenset({*ARRAYS[2:], "bias"}),
     by="format",
 )
 

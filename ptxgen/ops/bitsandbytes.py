@@ -11,6 +11,7 @@ from ptxgen.numerics.dtype import name_of
 from ptxgen.numerics.formats import FORMATS
 from ptxgen.ops.quantized_weight import QuantizedWeight, checked, whole_blocks
 from ptxgen.runtime.arrays import framework_of
+from ptxgen.spec.quantized import looked_up
 
 
 def from_bitsandbytes(param: Any) -> QuantizedWeight:
@@ -45,7 +46,7 @@ def _converted(param: Any) -> QuantizedWeight:
     """Converts a parameter whose ``quant_state`` is one of bitsandbytes; raises OptionError."""
     state = param.quant_state
     plain = not getattr(state, "packing_format_for_cpu", False)
-    names = [name for name, row in FORMATS.items() if row.bits == 4 and row.integers is None]
+    names = [name for name, row in FORMATS.items() if looked_up(row)]
     if state.quant_type not in names:
         takes = " or ".join(map(repr, names))
         raise OptionError(f"param has quant_type {state.quant_type!r}; takes {takes}")

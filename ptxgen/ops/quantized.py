@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Annotated, Any
 
 from ptxgen.errors import OptionError, ShapeError
@@ -17,9 +18,18 @@ from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.numerics.dtype import BYTES, DTYPES
 from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.option import Activation, Dtype, Kernel
-from ptxgen.numerics.quantized import ACCUMULATE, ACCUMULATED, DGRAD, LINEAR, FormatName
+from ptxgen.numerics.quantized import (
+    ACCUMULATE,
+    ACCUMULATED,
+    DEQUANTIZE,
+    DGRAD,
+    EMBEDDING,
+    GROUPED,
+    LINEAR,
+    FormatName,
+)
 from ptxgen.numerics.signature import Signature
-from ptxgen.numerics.weight_format import Quantized, WeightFormat
+from ptxgen.numerics.weight_format import ARRAYS, Quantized, WeightFormat
 from ptxgen.ops import gemm
 from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.products import bias_gradient
@@ -32,6 +42,7 @@ from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import SCRATCH_MAX, Key, Problem
 from ptxgen.spec.quantized import PIECE
+from ptxgen.spec.realign import VECTOR
 from ptxgen.tiles import TABLES
 
 LAYOUT = "nk"
@@ -59,15 +70,8 @@ def _lowered(
     """Records the launch of a quantized product, and returns its result. ``like``: the signature of
     the dense product with the same bits.
     """
-    row, first = FORMATS[format], signature.arguments[0]
-    given = {name: x for name, x in operands.items() if x is not None}
-    row.check_arrays(given)
-    for name, dtype in row.dtypes.items():
-        check_dtype(name, given[name].dtype, (dtype,))
-        check_contiguous(name, given[name])
-        least = ALIGNMENTS.get(name, BYTES[dtype])
-        if given[name].size and alignment(name, given[name]) < least:
-            raise ShapeError(f"{name} starts off a multiple of {least} bytes; pass a copy of it")
+    first = signature.arguments[0]
+    row, given = _given(format, operands)
     inferred = signature.infer({name: x.shape for name, x in given.items()}, format)
     sizes, dtype = inferred.sizes, given[first].dtype
     check_dtype(first, dtype, WEIGHTS)
@@ -101,6 +105,24 @@ def _lowered(
     else:
         gemm.check_out(y, gemm.matrices("out", y, ())[0])
     return y
+
+
+def _given(
+    format: str, operands: Mapping[str, Buffer | None]
+) -> tuple[WeightFormat, dict[str, Buffer]]:
+    """Returns the format of a name, and the operands that are there. Raises OptionError, DtypeError
+    and ShapeError for arrays of a weight that do not fit the format.
+    """
+    row = FORMATS[format]
+    given = {name: x for name, x in operands.items() if x is not None}
+    row.check_arrays(given)
+    for name, dtype in row.dtypes.items():
+        check_dtype(name, given[name].dtype, (dtype,))
+        check_contiguous(name, given[name])
+        least = ALIGNMENTS.get(name, BYTES[dtype])
+        if given[name].size and alignment(name, given[name]) < least:
+            raise ShapeError(f"{name} starts off a multiple of {least} bytes; pass a copy of it")
+    return row, given
 
 
 def _quantized(found: Problem, key: Key, row: WeightFormat, size: int) -> Problem:
@@ -158,11 +180,11 @@ def frozen_vjp(b: Builder, at: Backward) -> tuple[Any, Gradients]:
     """Returns the gradient by the argument of ``quantized_linear``'s activation, and a dict with
     the gradient by x if that is needed.
     """
-    given = [at[n] for n in ("x", "data", "scales", "offsets", "bias")]
-    how = at.only("format", "accumulate")
-    dy = through_activation(b, at, partial(b.quantized_linear, *given, **how))
+    stored, how = [at[n] for n in ARRAYS], at.only("format", "accumulate")
+    product = partial(b.quantized_linear, at["x"], *stored, at["bias"], **how)
+    dy = through_activation(b, at, product)
     wanted = "x" in at.needs
-    return dy, {"x": b.quantized_linear_dgrad(dy, *given[1:4], **how)} if wanted else {}
+    return dy, {"x": b.quantized_linear_dgrad(dy, *stored, **how)} if wanted else {}
 
 
 def _stored(options: Mapping[str, Any]) -> Mapping[str, str]:
@@ -177,6 +199,8 @@ def quantized_linear(
     data: Buffer,
     scales: Buffer,
     offsets: Buffer | None = None,
+    outer: Buffer | None = None,
+    groups: Buffer | None = None,
     bias: Buffer | None = None,
     *,
     format: Format,
@@ -186,17 +210,18 @@ def quantized_linear(
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """Computes :func:`ptxgen.quantized.linear` of a weight that is passed as its arrays (``data``,
-    ``scales``, ``offsets``) and the name of its ``format``.
+    """Computes :func:`ptxgen.quantized.linear` of a weight that is passed as its arrays (those of
+    :data:`ptxgen.numerics.weight_format.ARRAYS`) and the name of its ``format``.
     """
-    of = {"x": x, "data": data, "scales": scales, "offsets": offsets, "bias": bias}
+    stored = zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True)
+    of = {"x": x, **dict(stored), "bias": bias}
     how = format, out, out_dtype, accumulate, activation, kernel
     return _lowered(b, LINEAR, dense.LINEAR, of, *how)
 
 
 def _dgrad_vjp(b: Builder, at: Backward) -> Gradients:
     dy = b.packed(b.cast(at.dys[0], b.dtype(at["dy"])))
-    stored = [at[n] for n in ("data", "scales", "offsets")]
+    stored = [at[n] for n in ARRAYS]
     return {"dy": b.quantized_linear(dy, *stored, **at.only("format", "accumulate"))}
 
 
@@ -207,6 +232,8 @@ def quantized_linear_dgrad(
     data: Buffer,
     scales: Buffer,
     offsets: Buffer | None = None,
+    outer: Buffer | None = None,
+    groups: Buffer | None = None,
     *,
     format: Format,
     accumulate: Accumulate = "auto",
@@ -215,10 +242,159 @@ def quantized_linear_dgrad(
     kernel: Kernel = None,
 ) -> Buffer:
     """Computes :func:`ptxgen.quantized.linear_dgrad` of a weight that is passed as its arrays
-    (``data``, ``scales``, ``offsets``) and the name of its ``format``.
+    (those of :data:`ptxgen.numerics.weight_format.ARRAYS`) and the name of its ``format``.
     """
-    of = {"dy": dy, "data": data, "scales": scales, "offsets": offsets}
+    stored = zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True)
+    of = {"dy": dy, **dict(stored)}
     return _lowered(b, DGRAD, dense.DGRAD, of, format, out, out_dtype, accumulate, None, kernel)
+
+
+# -- dequantized ------------------------------------------------------------------------------
+def _frozen(b: Builder, at: Backward) -> Gradients:
+    """Gradients of an operation whose only array is a frozen weight: none."""
+    return {}
+
+
+@op(forms=DEQUANTIZE, vjp=_frozen, public=False, dtypes=_stored)
+def quantized_dequantize(
+    b: ProgramBuilder,
+    data: Buffer,
+    scales: Buffer,
+    offsets: Buffer | None = None,
+    outer: Buffer | None = None,
+    groups: Buffer | None = None,
+    *,
+    format: Format,
+    dtype: Dtype = None,
+    out: Out = None,
+) -> Buffer:
+    """Dequantizes a weight by a kernel: :func:`ptxgen.quantized.dequantize` ``[N, K]``; ``dtype``
+    is float32 by default.
+    """
+    stored = dict(zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True))
+    row, given = _given(format, stored)
+    inferred = DEQUANTIZE.infer({name: x.shape for name, x in given.items()}, format)
+    (n, k), wanted = inferred.results[0], dtype or "float32"
+    check_dtype("dtype", wanted, WEIGHTS)
+    y = b.result((n, k), wanted, single(out))
+    if b.abstract or not y.size:
+        return y
+    whole_blocks(row, "data", k, data.shape)
+    check_contiguous("out", y)
+    if alignment("out", y) < VECTOR:
+        raise ShapeError(f"out starts off a multiple of {VECTOR} bytes")
+    key = "quantized", "dequantize", "f32" if wanted == "float32" else "half"
+    kind = Quantized(DTYPES[wanted], row)
+    blocks = -(-k // PIECE)
+    most = SCRATCH_MAX // (4 * PIECE * blocks)
+    for start in range(0, n, most):
+        rows = min(most, n - start)
+        parts = {
+            name: x if name == "groups" else b.narrow(x, 0, start, rows)
+            for name, x in given.items()
+        }
+        values = ("BLOCKS", rows * blocks), ("COUNT", rows * k), ("COLUMNS", k)
+        problem = Problem(key, kind, values, (), f"dequantize {rows} x {k} of {row.name}")
+        made = partial(_same, problem)
+        b.launch(made, {**parts, "y": b.narrow(y, 0, start, rows)}, None)
+    return y
+
+
+def _same(problem: Problem) -> Problem:
+    return problem
+
+
+def _embedded(options: Mapping[str, Any]) -> Mapping[str, str]:
+    """Returns the dtypes of the arrays of ``quantized_embedding``, by name."""
+    return {**_stored(options), "indices": "int64"}
+
+
+def _grouped_dtypes(options: Mapping[str, Any]) -> Mapping[str, str]:
+    """Returns the dtypes of the weight and of ``ends``, by name."""
+    return {**_stored(options), "ends": "int32"}
+
+
+@op(forms=EMBEDDING, vjp=_frozen, public=False, dtypes=_embedded)
+def quantized_embedding(
+    b: ProgramBuilder,
+    indices: Buffer,
+    data: Buffer,
+    scales: Buffer,
+    offsets: Buffer | None = None,
+    outer: Buffer | None = None,
+    groups: Buffer | None = None,
+    *,
+    format: Format,
+    dtype: Dtype = None,
+) -> Buffer:
+    """Computes :func:`ptxgen.quantized.embedding` of a weight that is passed as its arrays."""
+    stored = dict(zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True))
+    _, given = _given(format, stored)
+    shapes = {name: x.shape for name, x in given.items()}
+    (shape,) = EMBEDDING.infer({"indices": indices.shape, **shapes}, format).results
+    wanted = dtype or "float32"
+    if b.abstract or not prod(shape):
+        return b.result(shape, wanted)
+    flat = b.reshape(indices, (prod(indices.shape),))
+    rows = {n: x if n == "groups" else b.embedding(x, flat) for n, x in given.items()}
+    return b.reshape(b.quantized_dequantize(**rows, format=format, dtype=wanted), shape)
+
+
+def _experts(b: Any, row: WeightFormat, stored: Mapping[str, Any], x: Any, ends: Any) -> Any:
+    """Returns the dequantized weights ``[E, N, K]`` of experts, in the dtype of x; ``stored``: the
+    arrays of a weight ``[E · N, K]``; ``ends``: ``[E]``.
+    """
+    w = b.quantized_dequantize(**stored, format=row.name, dtype=b.dtype(x))
+    total, k = w.shape
+    experts = ends.shape[0] if len(ends.shape) == 1 else 0
+    if not experts or total % experts:
+        raise ShapeError(
+            f"data has {total} rows, ends has shape {list(ends.shape)}; takes as many rows for "
+            "each of its groups"
+        )
+    return b.reshape(w, (experts, total // experts, k))
+
+
+def _grouped_vjp(b: Builder, at: Backward) -> Gradients:
+    """Gradients of ``quantized_grouped_linear`` by x and the bias; the weight is frozen."""
+    stored = {name: at[name] for name in ARRAYS}
+    w = _experts(b, FORMATS[at.options["format"]], stored, at["x"], at["ends"])
+    how = {"layout": LAYOUT}
+    product = partial(b.grouped_linear, at["x"], w, at["ends"], at["bias"], **how)
+    dy, found = through_activation(b, at, product), {}
+    if "x" in at.needs:
+        found["x"] = b.grouped_linear(dy, w, at["ends"], layout="kn")
+    if "bias" in at.needs:
+        ones = b.filled((dy.shape[0], 1), "float32", 1.0, dy)
+        wide = b.cast(dy, "float32")
+        total = b.grouped_linear_wgrad(ones, wide, at["ends"], layout="kn")
+        found["bias"] = b.cast(b.squeeze(total, 1), b.dtype(at["bias"]))
+    return found
+
+
+@op(forms=GROUPED, vjp=_grouped_vjp, public=False, dtypes=_grouped_dtypes)
+def quantized_grouped_linear(
+    b: ProgramBuilder,
+    x: Buffer,
+    ends: Buffer,
+    data: Buffer,
+    scales: Buffer,
+    offsets: Buffer | None = None,
+    outer: Buffer | None = None,
+    groups: Buffer | None = None,
+    bias: Buffer | None = None,
+    *,
+    format: Format,
+    activation: Activation = None,
+    out: Out = None,
+    out_dtype: Dtype = None,
+) -> Buffer:
+    """Computes :func:`ptxgen.quantized.grouped_linear` of a weight that is passed as its arrays."""
+    stored = dict(zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True))
+    w = _experts(b, FORMATS[format], stored, x, ends)
+    how = {"activation": activation, "out": out, "out_dtype": out_dtype}
+    found: Buffer = b.grouped_linear(x, w, ends, bias, layout=LAYOUT, **how)
+    return found
 
 
 # -- of weights -------------------------------------------------------------------------------
@@ -302,3 +478,61 @@ def linear_dgrad(
     how = {"accumulate": accumulate, "out": out, "out_dtype": out_dtype}
     how |= {"format": checked(q).format.name, "stream": stream, "kernel": kernel}
     return quantized_linear_dgrad.function(dy, *checked(q).operands, **how)
+
+
+def embedding(
+    indices: Any, q: QuantizedWeight, *, dtype: Any = "float32", stream: Any = None
+) -> Any:
+    """``y[..., :] = W[indices[...], :]`` for a quantized W ``[N, K]``: rows, dequantized.
+
+    Shapes
+        ``indices`` ``[...]``; ``q`` a :class:`ptxgen.quantized.QuantizedWeight` ``[N, K]``; the
+        result ``[..., K]``.
+    Dtypes
+        ``indices`` int32 or int64. ``dtype``: float32, bfloat16 or float16.
+    Order
+        No sums: the bits are those of :func:`ptxgen.embedding` on
+        ``ptxgen.quantized.dequantize(q, dtype)``. The row of an index out of range is decoded from
+        codes, scales and offsets of 0.
+    Errors
+        Those of :func:`ptxgen.embedding`.
+    Source
+        ``ptxgen/ops/quantized.py``.
+    """
+    how = {"format": checked(q).format.name, "dtype": dtype, "stream": stream}
+    return quantized_embedding.function(indices, *q.operands, **how)
+
+
+def grouped_linear(
+    x: Any,
+    q: QuantizedWeight,
+    offsets: Any,
+    bias: Any = None,
+    *,
+    activation: str | None = None,
+    out: Any = None,
+    out_dtype: Any = None,
+    stream: Any = None,
+) -> Any:
+    """``y[i] = activation(x[i] · W[g]ᵀ + bias[g])`` for each row i of group g, by expert.
+
+    Shapes
+        ``x`` ``[M, K]``; ``q`` ``[E · N, K]``, the experts' weights one below the other;
+        ``offsets`` ``[E]``, the ends of groups, and ``bias`` ``[E, N]`` as of
+        :func:`ptxgen.grouped_linear`; the result ``[M, N]``.
+    Dtypes
+        ``x`` float32, bfloat16 or float16; ``offsets`` int32.
+    Order
+        The bits are those of :func:`ptxgen.grouped_linear` on
+        ``ptxgen.quantized.dequantize(q, x.dtype)``, viewed as ``[E, N, K]``, with ``layout="nk"``.
+        Rows after the last offset, of no group, are zeros.
+    Storage
+        The weights of all experts are dequantized into the program's memory.
+    Errors
+        Those of :func:`ptxgen.grouped_linear`.
+    Source
+        ``ptxgen/ops/quantized.py``.
+    """
+    how = {"activation": activation, "out": out, "out_dtype": out_dtype, "stream": stream}
+    how |= {"format": checked(q).format.name}
+    return quantized_grouped_linear.function(x, offsets, *q.operands, bias, **how)

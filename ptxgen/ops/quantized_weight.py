@@ -1,4 +1,4 @@
-"""Quantizes and dequantizes weights, as arrays of NumPy and PyTorch.
+"""Quantizes, dequantizes and unpacks weights, as arrays of NumPy and PyTorch.
 
 All arithmetic is exact, or that of :mod:`ptxgen.numerics.weight_format`: both frameworks return the
 same bits.
@@ -6,21 +6,36 @@ same bits.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from ptxgen.errors import DtypeError, OptionError, ShapeError
+from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError, described
 from ptxgen.numerics.dtype import FULL, name_of
-from ptxgen.numerics.formats import format_named
+from ptxgen.numerics.formats import FORMATS, format_named
+from ptxgen.numerics.formats.gguf import PACKINGS
 from ptxgen.numerics.option import Choice, Integer
 from ptxgen.numerics.signature import DIM_MAX
-from ptxgen.numerics.weight_format import WeightFormat
-from ptxgen.runtime.arrays import ArrayView, framework_of, view
+from ptxgen.numerics.weight_format import ARRAYS, E8M0, SCALE_VALUES, WeightFormat
+from ptxgen.numerics.weight_packing import Packing
+from ptxgen.ops.numpy_or_torch import (
+    as_bits,
+    as_dtype,
+    from_bits,
+    library,
+    on_host,
+    packed,
+    quiet,
+    repeated,
+    table,
+    unpacked,
+    viewed,
+)
+from ptxgen.runtime.arrays import framework_of
 
 DTYPES = ("float32", "bfloat16", "float16")
 """Dtypes that weights are quantized from, and dequantized to."""
@@ -33,19 +48,23 @@ class QuantizedWeight:
 
     Shapes
         ``shape`` ``(N, K)``, K a multiple of the format's block. ``data`` has ``N · K · bits / 8``
-        bytes, ``scales`` and ``offsets`` ``N · K / block`` elements; each is contiguous, flat or
-        ``[N, -1]``.
+        bytes, ``scales`` and ``offsets`` ``N · K / block`` elements, ``outer`` one or two for each
+        outer block; each is contiguous, flat or ``[N, -1]``. ``groups`` ``[K]``, of values below
+        ``K / block``.
     Dtypes
-        ``data`` uint8, the others as the format says; arrays of NumPy or PyTorch. ``format``: a
-        name of :data:`ptxgen.quantized.FORMATS`, or a format.
+        ``data`` uint8, ``groups`` int32, the others as the format says; arrays of NumPy or PyTorch.
+        ``format``: a name of :data:`ptxgen.quantized.FORMATS`, or a format.
     Errors
-        ShapeError, DtypeError and OptionError.
+        ShapeError, DtypeError, OptionError, and IndexRangeError for groups in host memory that are
+        out of range; on a GPU such groups stand for the last one.
     """
 
     format: WeightFormat
     data: Any
     scales: Any
     offsets: Any
+    outer: Any
+    groups: Any
     n: int
     k: int
 
@@ -55,25 +74,30 @@ class QuantizedWeight:
         data: Any,
         scales: Any,
         offsets: Any = None,
+        outer: Any = None,
+        groups: Any = None,
         *,
         shape: tuple[int, int],
     ) -> None:
         row, (n, k) = format_named(format), _sizes(shape)
         whole_blocks(row, "k", k)
-        row.check_arrays(("data", "scales") if offsets is None else ("data", "scales", "offsets"))
-        given = {"data": data, "scales": scales} | ({} if offsets is None else {"offsets": offsets})
-        for name, size in row.sizes(k).items():
-            seen = _seen(name, given[name], (row.dtypes[name],))
-            if seen.shape not in ((n * size,), (n, size)):
+        arrays = dict(zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True))
+        row.check_arrays([name for name, array in arrays.items() if array is not None])
+        shapes = {name: ((n * size,), (n, size)) for name, size in row.sizes(k).items()}
+        for name, dtype in row.dtypes.items():
+            seen, taken = viewed(name, arrays[name], (dtype,)), shapes.get(name, ((k,),))
+            if seen.shape not in taken:
+                takes = " or ".join(str(list(each)) for each in taken)
                 raise ShapeError(
-                    f"{name} has shape {list(seen.shape)}; takes [{n * size}] or [{n}, {size}] for "
-                    f"N = {n} and K = {k}"
+                    f"{name} has shape {list(seen.shape)}; takes {takes} for N = {n} and K = {k}"
                 )
             if not seen.contiguous:
                 raise ShapeError(
                     f"{name} has strides {list(seen.strides)}; takes a contiguous array"
                 )
-        known = {"format": row, "data": data, "scales": scales, "offsets": offsets, "n": n, "k": k}
+        if row.grouped and on_host(groups):
+            _check_groups(groups, k // row.block)
+        known = {"format": row, **arrays, "n": n, "k": k}
         for name, value in known.items():
             object.__setattr__(self, name, value)
 
@@ -81,11 +105,22 @@ class QuantizedWeight:
         return f"<{self.format.name} weight [{self.n}, {self.k}] of {framework_of(self.data)}>"
 
     @cached_property
-    def operands(self) -> tuple[Any, Any, Any]:
-        """Data, scales, and offsets or None, each reshaped to ``[N, -1]`` for operations."""
+    def operands(self) -> tuple[Any, ...]:
+        """Arrays of the weight in the order of :data:`ARRAYS`, None for those that the format has
+        not; those with rows as ``[N, -1]``, for operations.
+        """
         sizes = self.format.sizes(self.k)
-        rows = [getattr(self, name).reshape(self.n, size) for name, size in sizes.items()]
-        return rows[0], rows[1], rows[2] if len(rows) > 2 else None
+        arrays = {name: getattr(self, name) for name in self.format.dtypes}
+        rows = {name: arrays[name].reshape(self.n, size) for name, size in sizes.items()}
+        return tuple(rows.get(name, arrays.get(name)) for name in ARRAYS)
+
+
+def _check_groups(groups: Any, blocks: int) -> None:
+    low, high = int(groups.min()), int(groups.max())
+    if low < 0 or high >= blocks:
+        raise IndexRangeError(
+            f"groups has an index {low if low < 0 else high}; takes 0 .. {blocks - 1}"
+        )
 
 
 def _sizes(shape: Any) -> tuple[int, int]:
@@ -98,12 +133,12 @@ def _sizes(shape: Any) -> tuple[int, int]:
 def whole_blocks(
     format: WeightFormat, name: str, k: int, shape: Sequence[int] | None = None
 ) -> None:
-    """Raises ShapeError unless K = ``k`` is a multiple of the format's block. ``name``, ``shape``:
-    those of the argument, for the message.
+    """Raises ShapeError unless K = ``k`` is a multiple of the format's block, or outer block.
+    ``name``, ``shape``: those of the argument, for the message.
     """
-    if k < format.block or k % format.block:
+    if k < format.unit or k % format.unit:
         said = f"is {k}" if shape is None else f"has shape {list(shape)}, so K = {k}"
-        takes = f"takes a multiple of {format.block}: so many share a scale in {format.name}"
+        takes = f"takes a multiple of {format.unit}: so many share a scale in {format.name}"
         raise ShapeError(f"{name} {said}; {takes}")
 
 
@@ -118,19 +153,25 @@ def checked(q: Any) -> QuantizedWeight:
 
 
 def quantize(w: Any, format: str | WeightFormat, layout: str = "nk") -> QuantizedWeight:
-    """Quantizes to the nearest ``scale · value``, with ``scale = max(|block|) / max(values)``.
+    """Quantizes to the nearest ``scale · value``, or ``scale · value + offset``.
+
+    The format's rule (:attr:`ptxgen.quantized.WeightFormat.quantize`) gives a block's scale:
+    "absmax" ``max(|block|) / max(values)``; "minmax" ``(max(block) - min(block)) / max(values)``
+    with the offset ``min(block)``; "mx" ``2^(e(max(|block|)) - e(max(values)))``, where e(x) is the
+    exponent of x.
 
     Shapes
         ``w`` ``[N, K]`` (``layout="nk"``) or ``[K, N]`` (``"kn"``), K a multiple of the format's
         block.
     Dtypes
         ``w``: float32, bfloat16 or float16, a NumPy array or a PyTorch tensor on any device.
-        ``format``: one that has the rule ``quantize="absmax"``.
+        ``format``: one that has a rule.
     Order
-        No sums. A scale is rounded once to f32, then once to its dtype, where it may be 0.
-        Distances to ``scale · value`` are compared in f64, exactly for values of few bits; ties
-        take the lower value. In a block of scale 0 every code is that of 0. NaN and Inf make their
-        block's scale NaN or Inf.
+        No sums. A scale is rounded once to f32, then once to its dtype, where it may be 0; the
+        range of "minmax" is rounded before. Distances to ``scale · value`` are compared in f64,
+        exactly for values of few bits; ties take the lower value, of floats the one with an even
+        code. In a block of scale 0 every code is that of 0. NaN and Inf make their block's scale
+        NaN or Inf.
     Errors
         ShapeError, DtypeError and OptionError.
     Source
@@ -145,35 +186,74 @@ def quantize(w: Any, format: str | WeightFormat, layout: str = "nk") -> Quantize
     if row.quantize is None:
         raise OptionError(f"format is {row.name!r}, which nothing is quantized to here")
     _LAYOUT.read("layout", layout)
-    seen = _seen("w", w, DTYPES)
+    seen = viewed("w", w, DTYPES)
     if len(seen.shape) != 2:
         raise ShapeError(f"w has shape {list(seen.shape)}; takes [{', '.join(layout.upper())}]")
-    xp = sys.modules[seen.framework]
+    xp = library(w)
     rows = (w.detach() if seen.framework == "torch" else w) if layout == "nk" else w.T
     n, k = rows.shape
     whole_blocks(row, "w", k, seen.shape)
-    wide = _as(rows, "float32").reshape(-1, row.block)
-    scales = xp.abs(wide).max(1) if seen.framework == "numpy" else xp.amax(xp.abs(wide), 1)
-    largest = max(row.values)
-    whole = scales if largest == 1.0 else scales / largest
-    scales = _as(whole, FULL[row.scales])
-    if row.scales != "f32" and (lost := xp.isinf(scales) & xp.isfinite(whole)).any():
-        raise DtypeError(
-            f"w has a block of scale {float(whole[lost].max()):g}, beyond the range of "
-            f"{FULL[row.scales]}, which scales of {row.name} are"
-        )
-    twice, scale = 2 * _as(wide, "float64"), _as(scales, "float64")[:, None]
-    order = sorted(range(len(row.values)), key=row.values.__getitem__)
-    ascending = [row.values[code] for code in order]
-    middles = _table([0.0, *map(sum, pairwise(ascending))], wide, "float64")
-    place = xp.zeros_like(wide, dtype=xp.int32)
-    with _quiet():
+    wide = as_dtype(rows, "float32").reshape(-1, row.block)
+    ascending = _ascending(row)
+    with quiet():
+        scales, scale, offsets, offset = _scales(row, wide)
+        twice = 2 * (as_dtype(wide, "float64") - offset)
+        values = [row.values[code] for code in ascending]
+        count = 1 << row.bits
+        between = [0.0, *map(sum, pairwise(values))]
+        middles = table(between + [math.inf] * (count - len(between)), wide, "float64")
+        even = [code % 2 == 0 and row.encoding in _FLOATS for code in ascending]
+        taken = table(even + [False] * (count - len(even)), wide, "bool")
+        place = xp.zeros_like(wide, dtype=xp.int32)
         for bit in reversed(range(row.bits)):
             above = place + (1 << bit)
-            place = xp.where(twice > scale * middles[above], above, place)
-    zero = order.index(row.values.index(0.0))
-    codes = _table(order, wide, "uint8")[xp.where(scale == 0, _table(zero, wide, "int32"), place)]
-    return QuantizedWeight(row, _packed(row, codes), scales, shape=(int(n), int(k)))
+            middle = scale * middles[above]
+            place = xp.where((twice > middle) | ((twice == middle) & taken[above]), above, place)
+    zero = table(values.index(0.0), wide, "int32")
+    codes = table(ascending, wide, "uint8")[xp.where(scale == 0, zero, place)]
+    return QuantizedWeight(row, packed(row.bits, codes), scales, offsets, shape=(int(n), int(k)))
+
+
+_FLOATS = ("e2m1", "e4m3", "e5m2")
+
+
+def _ascending(row: WeightFormat) -> list[int]:
+    """Returns the codes of a format's finite values, each value once, by ascending value."""
+    first: dict[float, int] = {}
+    for code, value in enumerate(row.values):
+        if math.isfinite(value):
+            first.setdefault(value, code)
+    return [first[value] for value in sorted(first)]
+
+
+def _scales(row: WeightFormat, wide: Any) -> tuple[Any, Any, Any, Any]:
+    """Returns the scales of blocks ``wide`` as they are stored and as f64 columns, then the offsets
+    likewise (None and 0 for a rule without).
+    """
+    xp = library(wide)
+    least, most = (wide.min(1), wide.max(1)) if xp.__name__ == "numpy" else xp.aminmax(wide, dim=1)
+    size = xp.maximum(xp.abs(least), xp.abs(most))
+    largest = max(v for v in row.values if math.isfinite(v))
+    if row.quantize == "mx":
+        bits = as_bits(size) >> 23  # exponents of f32, whose bias is that of E8M0
+        code = xp.clip(bits - (math.frexp(largest)[1] - 1), 0, 254)
+        stored = as_dtype(xp.where(bits == 255, 255, code), "uint8")
+        return stored, table(E8M0, wide, "float64")[as_dtype(stored, "int32")][:, None], None, 0.0
+    offsets = least if row.quantize == "minmax" else None
+    whole = (size if offsets is None else most - least) / largest
+    found: list[Any] = []
+    for name, numbers, dtype in ("scale", whole, row.scales), ("offset", offsets, row.offsets):
+        if numbers is None or dtype is None:
+            found += [None, 0.0]
+            continue
+        stored = as_dtype(numbers, FULL[dtype])
+        if dtype != "f32" and (lost := xp.isinf(stored) & xp.isfinite(numbers)).any():
+            raise DtypeError(
+                f"w has a block of {name} {float(numbers[lost].max()):g}, beyond the range of "
+                f"{FULL[dtype]}, which {name}s of {row.name} are"
+            )
+        found += [stored, as_dtype(stored, "float64")[:, None]]
+    return found[0], found[1], found[2], found[3]
 
 
 def dequantize(q: QuantizedWeight, dtype: Any = "float32", layout: str = "nk") -> Any:
@@ -193,92 +273,93 @@ def dequantize(q: QuantizedWeight, dtype: Any = "float32", layout: str = "nk") -
     """
     _LAYOUT.read("layout", layout)
     wanted, row = name_of(dtype, "dtype", DTYPES), checked(q).format
-    codes = _table(row.values, q.data, "float32")[_unpacked(row, q.data)]
-    beside = (_as(a.reshape(-1, 1), "float32") for a in (q.scales, q.offsets) if a is not None)
-    with _quiet():
-        wide = row.decode(codes.reshape(-1, row.block), *beside)
-    found = _as(wide.reshape(q.n, q.k), wanted)
+    code = table(row.values, q.data, "float32")[unpacked(row.bits, q.data)].reshape(q.n, q.k)
+    each: dict[str, Any] = {}
+    for array, (dtype, block, names) in row.beside.items():
+        numbers = _numbers(getattr(q, array), dtype).reshape(q.n, q.k // block, len(names))
+        grouped = q.groups is not None and array != "outer"
+        for i, name in enumerate(names):
+            if grouped:
+                each[name] = numbers[:, :, i][:, as_dtype(q.groups, "int64")]
+            else:
+                each[name] = repeated(numbers[:, :, i], block, 1)
+    with quiet():
+        wide = row.decode(code, **each)
+    found = as_dtype(wide.reshape(q.n, q.k), wanted)
     return found if layout == "nk" else found.T
+
+
+def _numbers(array: Any, dtype: str) -> Any:
+    """Returns scales or offsets of a short dtype as f32."""
+    values = SCALE_VALUES.get(dtype)
+    if values is None:
+        return as_dtype(array, "float32")
+    return table(values, array, "float32")[as_dtype(array, "int32")]
 
 
 def zeros(
     format: WeightFormat, shape: tuple[int, int], on: Mapping[str, Any]
-) -> tuple[Any, Any, Any | None]:
-    """Returns data, scales and offsets (PyTorch tensors) of a weight of zeros, whose scales and
-    offsets are 0. ``on``: keyword arguments of the tensors' constructors, such as ``device``.
+) -> tuple[Any | None, ...]:
+    """Returns the arrays (PyTorch tensors, in the order of :data:`ARRAYS`) of a weight of zeros,
+    whose scales, offsets and groups are 0. ``on``: keyword arguments of the tensors' constructors,
+    such as ``device``.
     """
     torch, (n, k) = sys.modules["torch"], shape
     sizes = format.sizes(k)
     codes = torch.full((8,), format.zero or 0, dtype=torch.uint8, **on)
-    data = _packed(format, codes).repeat(n * k // 8).reshape(n, sizes.pop("data"))
-    dtypes = {name: getattr(torch, format.dtypes[name]) for name in sizes}
-    beside = [torch.zeros(n, size, dtype=dtypes[name], **on) for name, size in sizes.items()]
-    return data, beside[0], beside[1] if len(beside) > 1 else None
+    found = {"data": packed(format.bits, codes).repeat(n * k // 8).reshape(n, sizes["data"])}
+    for name, dtype in format.dtypes.items():
+        if name not in found:
+            each = (n, sizes[name]) if name in sizes else (k,)
+            found[name] = torch.zeros(each, dtype=getattr(torch, dtype), **on)
+    return tuple(found.get(name) for name in ARRAYS)
 
 
-# -- codes in bytes ---------------------------------------------------------------------------
-def _packed(row: WeightFormat, codes: Any) -> Any:
-    """Packs codes into bytes: eight codes to ``bits`` bytes, the first in the lowest bits."""
-    eight, found = codes.reshape(-1, 8), []
-    for byte in range(row.bits):
-        low = 8 * byte
-        bits: Any = 0
-        for i in range(low // row.bits, -(-(low + 8) // row.bits)):
-            shift = row.bits * i - low
-            own = _as(eight[:, i], "int32")
-            bits = bits | (own << shift if shift >= 0 else own >> -shift)
-        found.append(_as(bits & 255, "uint8"))
-    return sys.modules[framework_of(codes)].stack(found, 1).reshape(-1)
+# -- files ------------------------------------------------------------------------------------
+def from_gguf(data: Any, type: str, shape: tuple[int, int]) -> QuantizedWeight:
+    """Unpacks a weight of a GGUF file: the same codes and scales, in the arrays of the format.
+
+    Shapes
+        ``shape`` ``(N, K)``, as of ``nn.Linear``: the reverse of the file's. ``data``: the bytes of
+        the tensor, of any shape; K a multiple of 32, for K-quants and IQ4_XS of 256.
+    Dtypes
+        ``data`` uint8, an array of NumPy or PyTorch. ``type``: the name of the type, such as
+        "Q4_K", in either case.
+    Order
+        No sums: it dequantizes to the numbers of ggml, bit for bit.
+    Errors
+        OptionError for a type without a format, ShapeError for another number of bytes, DtypeError.
+    Source
+        ``ptxgen/ops/quantized_weight.py``, ``ptxgen/numerics/formats/gguf.py``.
+    """
+    name = type.lower() if isinstance(type, str) else type
+    if name not in PACKINGS:
+        takes = ", ".join(repr(each.upper()) for each in PACKINGS)
+        raise OptionError(f"type is {described(type)}; takes {takes}")
+    packing, row, (n, k) = PACKINGS[name], FORMATS[name], _sizes(shape)
+    whole_blocks(row, "k", k)
+    seen = viewed("data", data, ("uint8",))
+    size = n * k // packing.elements * packing.nbytes
+    if math.prod(seen.shape) != size:
+        raise ShapeError(
+            f"data has {math.prod(seen.shape)} bytes; {type} takes {size} for N = {n} and K = {k}"
+        )
+    blocks = data.reshape(-1, packing.nbytes)
+    found = {array: _unpack(packing, blocks, array) for array in packing.arrays}
+    arrays: dict[str, Any] = {"data": packed(row.bits, as_dtype(found.pop("data"), "uint8"))}
+    for array, items in found.items():
+        dtype = row.dtypes[array]
+        arrays[array] = (
+            from_bits(items, "float16") if dtype == "float16" else as_dtype(items, dtype)
+        ).reshape(-1)
+    return QuantizedWeight(row, *(arrays.get(name) for name in ARRAYS), shape=(n, k))
 
 
-def _unpacked(row: WeightFormat, data: Any) -> Any:
-    """Unpacks the codes from bytes that :func:`_packed` makes."""
-    eight, found = _as(data.reshape(-1, row.bits), "int32"), []
-    for i in range(8):
-        low = row.bits * i
-        code: Any = 0
-        for byte in range(low // 8, -(-(low + row.bits) // 8)):
-            shift = 8 * byte - low
-            code = code | (eight[:, byte] << shift if shift >= 0 else eight[:, byte] >> -shift)
-        found.append(code & (1 << row.bits) - 1)
-    return sys.modules[framework_of(data)].stack(found, 1).reshape(-1)
-
-
-def _table(values: Any, like: Any, dtype: str) -> Any:
-    """Returns ``values`` as an array of the framework, and on the device, of ``like``."""
-    if framework_of(like) == "torch":
-        torch = sys.modules["torch"]
-        return torch.tensor(values, dtype=getattr(torch, dtype), device=like.device)
-    import numpy
-
-    return numpy.array(values, dtype)
-
-
-def _quiet() -> Any:
-    """Returns a context in which NumPy, if imported, does not warn about Inf and NaN."""
-    numpy = sys.modules.get("numpy")
-    return nullcontext() if numpy is None else numpy.errstate(all="ignore")
-
-
-def _seen(name: str, array: Any, dtypes: tuple[str, ...]) -> ArrayView:
-    """Returns a view of an array; DtypeError unless of NumPy or PyTorch, and of these dtypes."""
-    if (framework := framework_of(array)) not in ("numpy", "torch"):
-        kind = type(array).__name__
-        raise DtypeError(f"{name} is a {kind} ({framework}); takes an array of NumPy or PyTorch")
-    seen = view(array, name)
-    if seen.dtype not in dtypes:
-        raise DtypeError(f"{name} has dtype {seen.dtype}; takes {' or '.join(dtypes)}")
-    return seen
-
-
-def _as(array: Any, dtype: str) -> Any:
-    """Converts ``array`` to a dtype; each element is rounded once, to nearest."""
-    if framework_of(array) == "torch":
-        return array.to(getattr(sys.modules["torch"], dtype))
-    import numpy
-
-    try:
-        with numpy.errstate(over="ignore"):
-            return array.astype(dtype)
-    except TypeError as error:
-        raise DtypeError(f"NumPy knows no dtype {dtype}; import ml_dtypes") from error
+def _unpack(packing: Packing, blocks: Any, name: str) -> Any:
+    """Returns the items of an array in blocks of bytes, int32 ``[blocks, items]``."""
+    found: Any = 0
+    for field in packing.arrays[name]:
+        bytes = blocks[:, table(field.bytes, blocks, "int64")]
+        shifted = as_dtype(bytes, "int32") >> table(field.shifts, blocks, "int32")
+        found = found | (shifted & (1 << field.width) - 1) << field.to
+    return found - packing.less.get(name, 0)

@@ -30,6 +30,8 @@ grouped_linear = as_called(grouped.grouped_linear)
 grouped_linear_wgrad = as_called(grouped.grouped_linear_wgrad)
 logsumexp = as_called(_logsumexp)
 int4_gemm = as_called(int4.int4_gemm)
+quantized_embedding = as_called(quantized.quantized_embedding)
+quantized_grouped_linear = as_called(quantized.quantized_grouped_linear)
 quantized_linear = as_called(quantized.quantized_linear)
 quantized_linear_dgrad = as_called(quantized.quantized_linear_dgrad)
 globals().update({name: as_called(oracle) for name, oracle in row_reductions.ORACLES.items()})
@@ -59,6 +61,8 @@ __all__ = [
     "logcumsumexp",
     "logsumexp",
     "matmul",
+    "quantized_embedding",
+    "quantized_grouped_linear",
     "quantized_linear",
     "quantized_linear_dgrad",
     "rms_norm_wgrad",

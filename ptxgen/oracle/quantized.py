@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptxgen.errors import DtypeError, OptionError
+from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.dtype import DTYPES, name_of
 from ptxgen.numerics.quantized import ACCUMULATE, ACCUMULATED, DGRAD, LINEAR
-from ptxgen.numerics.weight_format import WeightFormat
-from ptxgen.oracle import ops
+from ptxgen.numerics.weight_format import ARRAYS, SCALE_VALUES, WeightFormat
+from ptxgen.oracle import grouped, ops
 from ptxgen.oracle.activation import activate, check_activation
 from ptxgen.oracle.f32 import F32, add
+from ptxgen.oracle.gather_scatter import gather
 from ptxgen.oracle.half import downcast
 
 Array = NDArray[Any]
 
 
 class Weight(Protocol):
-    """Interface of a quantized weight [n, k]: format, and arrays of codes, scales and offsets."""
+    """Interface of a quantized weight [n, k]: its format, and its arrays (None for absent ones)."""
 
     @property
     def format(self) -> WeightFormat: ...
@@ -30,6 +32,10 @@ class Weight(Protocol):
     def scales(self) -> Any: ...
     @property
     def offsets(self) -> Any: ...
+    @property
+    def outer(self) -> Any: ...
+    @property
+    def groups(self) -> Any: ...
     @property
     def n(self) -> int: ...
     @property
@@ -43,11 +49,17 @@ def dequantize(q: Weight, dtype: Any = "float32") -> Array:
     row = q.format
     bits = np.unpackbits(np.asarray(q.data, np.uint8).reshape(-1), bitorder="little")
     codes = bits.reshape(-1, row.bits).astype(np.int64) @ (1 << np.arange(row.bits))
-    code = np.array(row.values, np.float32)[codes].reshape(-1, row.block)
-    beside = (q.scales,) if q.offsets is None else (q.scales, q.offsets)
+    code = np.array(row.values, np.float32)[codes].reshape(q.n, q.k)
+    each: dict[str, Array] = {}
+    for array, (kind, block, names) in row.beside.items():
+        stored, table = np.asarray(getattr(q, array)), SCALE_VALUES.get(kind)
+        wide = stored.astype(np.float32) if table is None else np.array(table, np.float32)[stored]
+        grouped = q.groups is not None and array != "outer"
+        at = np.asarray(q.groups) if grouped else np.arange(q.k) // block
+        for i, name in enumerate(names):
+            each[name] = wide.reshape(q.n, q.k // block, len(names))[:, at, i]
     with np.errstate(all="ignore"):
-        wide = row.decode(code, *(np.asarray(x).astype(np.float32).reshape(-1, 1) for x in beside))
-    wide = np.asarray(wide, np.float32).reshape(q.n, q.k)
+        wide = np.asarray(row.decode(code, **each), np.float32)
     wanted = name_of(dtype)
     if wanted == "float32":
         return wide
@@ -106,6 +118,36 @@ def quantized_linear_dgrad(
     given = {"dy": dy.shape, "data": (q.n, q.format.sizes(q.k)["data"])}
     (shape,) = DGRAD.infer(given, q.format.name).results
     return _product(dy, dequantize(q)).reshape(shape)
+
+
+def quantized_embedding(indices: ArrayLike, q: Weight, *, dtype: Any = "float32") -> Array:
+    """Rows ``indices`` of the dequantized weight, ``[..., K]``, with the bits of
+    :func:`ptxgen.quantized.embedding`: a row of which no array has an element has zeros for codes,
+    scales and offsets.
+    """
+    which = np.asarray(indices)
+    rows = {
+        name: gather(np.asarray(getattr(q, name)).reshape(q.n, -1), which.reshape(-1))
+        for name in q.format.dtypes
+        if name != "groups"
+    }
+    own = {name: rows.get(name) for name in ARRAYS} | {"groups": q.groups}
+    taken = SimpleNamespace(format=q.format, n=which.size, k=q.k, **own)
+    return dequantize(taken, dtype).reshape(*which.shape, q.k)
+
+
+def quantized_grouped_linear(
+    x: ArrayLike, q: Weight, offsets: ArrayLike, bias: ArrayLike | None = None, **how: Any
+) -> Array:
+    """``activation(x @ W[g].T + bias[g])`` for the rows of each group g: arguments and bits of
+    :func:`ptxgen.quantized.grouped_linear`.
+    """
+    rows, ends = np.asarray(x), np.asarray(offsets)
+    experts = ends.shape[0] if ends.ndim == 1 else 0
+    if not experts or q.n % experts:
+        raise ShapeError(f"q has {q.n} rows; takes as many for each of the {experts} groups")
+    weights = dequantize(q, rows.dtype).reshape(experts, q.n // experts, q.k)
+    return grouped.grouped_linear(rows, weights, ends, bias, layout="nk", **how)
 
 
 def _tier(x: Array, accumulate: str) -> str:

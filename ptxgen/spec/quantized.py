@@ -3,6 +3,7 @@
 ==========  ==========================================================================
 ``BLOCKS``  blocks of 64 elements, in the order of :mod:`ptxgen.numerics.weight_format`
 ``COUNT``   elements, for formats whose blocks are no multiples of 64
+``COLUMNS`` elements of a row of the weight, for formats with groups
 ==========  ==========================================================================
 
 A route's :class:`~ptxgen.spec.route.Step` defines both by the variables of its table's space.
@@ -24,13 +25,26 @@ from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.weight_format import Quantized, WeightFormat
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import Expect, KernelSpec, check
+from ptxgen.spec.base import SCRATCH_MAX, Expect, KernelSpec, check
 from ptxgen.spec.prepare import PreparingSpec
+from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 BLOCKS, COUNT = var("BLOCKS"), var("COUNT")
+STORAGE = {
+    **cuda.STORAGE,
+    **dict.fromkeys(("u8", "e4m3", "e8m0"), "unsigned char"),
+    "i8": "signed char",
+}
+"""C++ types of scales and offsets in memory, by short dtype."""
 PIECE = 64
 """Consecutive elements of a row of the weight that make a block; formats in :data:`LOOKED_UP` have
 a scale for each. The variable ``BLOCKS`` counts the blocks of all rows."""
+SPACE = Space(
+    "quantized weights",
+    (("BLOCKS", SIZE), ("COUNT", SIZE), ("COLUMNS", SIZE), ("SMS", Between(1, SMS_MAX))),
+    within=BLOCKS * (PIECE * 4) <= SCRATCH_MAX,
+)
+"""Problems of dequantizing a weight; results have at most :data:`SCRATCH_MAX` bytes in f32."""
 FORMAT = "format in which the weight is stored"
 """Description of the field ``format``, for the ``ptxgen`` command."""
 _DTYPES = ("f32", "bf16", "f16")
@@ -41,8 +55,8 @@ def looked_up(format: WeightFormat) -> bool:
     codes up in a table: 4-bit codes, decoded as scale times codebook entry, with an f32 scale for
     each block of :data:`PIECE` elements.
     """
-    plain = format.decoding == "scale * code" and format.scales == "f32"
-    return plain and format.bits == 4 and format.integers is None and format.block == PIECE
+    plain = format.decoding == "scale * code" and format.scales == "f32" and not format.grouped
+    return plain and format.bits == 4 and format.encoding is None and format.block == PIECE
 
 
 LOOKED_UP = tuple(format for format in FORMATS.values() if looked_up(format))
@@ -129,9 +143,15 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
     def decoding(self, code: str) -> tuple[list[str], str]:
         """Returns the C++ statements that decode the element in ``code``, and the result's name."""
         row = self.format
-        code_node, scale, offset = (f.read(name, "f32") for name in ("code", "scale", "offset"))
-        found = row.decode(code_node, scale, offset if row.offsets else None)
-        names = {code_node: code, scale: "scale[t]", offset: "offset[t]"}
+        names = {f.read("code", "f32"): code}
+        items = {
+            name: f.read(name, "f32") for *_, several in row.beside.values() for name in several
+        }
+        for name, node in items.items():
+            names[node] = f"{name}[t]" + (
+                "[q]" if row.grouped and name not in row.outer_items else ""
+            )
+        found = row.decode(f.read("code", "f32"), **items)
         lines = list(cuda.statements([found], names))
         return lines, names[found]
 
@@ -143,12 +163,14 @@ class DequantizeSpec(QuantizedSpec, PreparingSpec):
         else:
             data = "unsigned char"
             beside = [
-                ptr(name, f"const {cuda.STORAGE[dtype]}* {restrict}")
-                for name, dtype in row.beside.items()
+                ptr(name, f"const {STORAGE[dtype]}* {restrict}")
+                for name, (dtype, *_) in row.beside.items()
             ]
+        grouped = (ptr("groups", f"const unsigned* {restrict}"),) if row.grouped else ()
+        columns = (Param("columns", "u32"),) if row.grouped else ()
         count = "blocks" if looked_up(row) else "count"
         stored = ptr("data", f"const {data}* {restrict}")
-        return Abi((stored, *beside, ptr("y", "uint4*"), Param(count, "u32")))
+        return Abi((stored, *beside, *grouped, ptr("y", "uint4*"), Param(count, "u32"), *columns))
 
     @property
     def scratch(self) -> Mapping[str, Expr]:

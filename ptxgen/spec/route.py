@@ -28,11 +28,15 @@ class Step:
     ``given``: values of the kernel's variables that differ from the problem's, as expressions over
     the problem's variables. Example: the pitch and alignment of a copy that the kernel reads in
     place of an operand. The properties of this class substitute them into the kernel's expressions.
+
+    ``results``: names of the kernel's scratch arrays that are the problem's results here, for
+    kernels that otherwise prepare an operand.
     """
 
     kernel: KernelSpec
     bind: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     given: Mapping[str, Expr] = field(default_factory=lambda: MappingProxyType({}))
+    results: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         unknown = set(self.bind) - {p.name for p in self.kernel.abi.params}
@@ -66,8 +70,8 @@ class Step:
 
     def scratch(self) -> dict[str, Expr]:
         """Returns the bytes of each scratch array of the kernel, by the name it is bound to."""
-        sizes = self.kernel.scratch.items()
-        return {self.bound(name): size.substitute(self.given) for name, size in sizes}
+        sizes = {n: size for n, size in self.kernel.scratch.items() if n not in self.results}
+        return {self.bound(name): size.substitute(self.given) for name, size in sizes.items()}
 
     @cached_property
     def cost(self) -> KernelCost | None:

@@ -25,7 +25,7 @@ from ptxgen.numerics.quantized import WHOLE
 from ptxgen.numerics.weight_format import Quantized, WeightFormat, signed, unsigned
 from ptxgen.spec import ARCHITECTURES, GemmSpec, Key, Route, RouteTable, Step
 from ptxgen.spec.gemm import space
-from ptxgen.spec.quantized import LOOKED_UP, PIECE, DequantizeSpec
+from ptxgen.spec.quantized import LOOKED_UP, PIECE, SPACE, DequantizeSpec
 from ptxgen.tiles import gemm, quantized_mma, quantized_ptx
 
 WEIGHT = "b_dequantized"
@@ -56,7 +56,7 @@ def weight(layout: str, dtype: str) -> tuple[Step, dict[str, Expr]]:
     """
     rows, cols = (N, K) if layout[1] == "T" else (K, N)
     blocks = ceil_div(cols, PIECE)
-    given = {"BLOCKS": rows * blocks, "COUNT": rows * cols}
+    given = {"BLOCKS": rows * blocks, "COUNT": rows * cols, "COLUMNS": cols}
     return Step(DequantizeSpec(dtype), {"y": WEIGHT}, given), {"ALIGN_B": const(16), "LDB": cols}
 
 
@@ -143,7 +143,20 @@ def _keys() -> Iterator[Key]:
         yield layout, DEFAULT_PLAN, "f32", "f64"
 
 
+def _dequantizing(width: str) -> RouteTable:
+    """Returns the table of dequantizing a weight to dtypes of ``width``, as a result."""
+    dtypes = tuple(map(str, gemm.WIDTHS[width]))
+    step = Step(DequantizeSpec(dtypes[0]), results=("y",))
+    listed = tuple(Quantized(dtype, row) for row in LOOKED_UP for dtype in dtypes)
+    route = Route((step,), reason="the only kernel: a thread decodes groups of eight numbers")
+    return RouteTable(SPACE, (route,), listed, opened=Quantized)
+
+
 TABLES: dict[Key, Callable[[], RouteTable]] = {
-    ("quantized", *key): partial(_table, key) for key in _keys()
+    **{("quantized", *key): partial(_table, key) for key in _keys()},
+    **{
+        ("quantized", "dequantize", width): partial(_dequantizing, width)
+        for width in ("half", "f32")
+    },
 }
 """Constructors of the route tables, by key."""

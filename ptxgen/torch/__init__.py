@@ -23,12 +23,13 @@ except ModuleNotFoundError as error:
     ) from error
 
 from ptxgen.torch import functional as _functional
+from ptxgen.torch.convert import convert
 from ptxgen.torch.exported import export
 from ptxgen.torch.functional import baddbmm, bmm, linear, matmul, quantized_linear
 from ptxgen.torch.graphs import Backend
 from ptxgen.torch.losses import LinearCrossEntropy, linear_cross_entropy
 from ptxgen.torch.models import paged_attention, register_attention, register_experts
-from ptxgen.torch.module import Conversion, Linear, QuantizedLinear, convert
+from ptxgen.torch.module import Conversion, Linear, QuantizedLinear
 from ptxgen.torch.sdpa import attention
 from ptxgen.torch.serve import batch_invariant
 

@@ -12,7 +12,7 @@ from ptxgen.torch.sdpa import attention as attention
 from ptxgen.torch.functional import baddbmm as baddbmm
 from ptxgen.torch.serve import batch_invariant as batch_invariant
 from ptxgen.torch.functional import bmm as bmm
-from ptxgen.torch.module import convert as convert
+from ptxgen.torch.convert import convert as convert
 from ptxgen.torch.exported import export as export
 from ptxgen.torch.functional import linear as linear
 from ptxgen.torch.losses import linear_cross_entropy as linear_cross_entropy

@@ -16,6 +16,7 @@ from ptxgen.errors import DtypeError, GradError, ShapeError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.option import Activation, Dtype, Layout, Tier, Value
 from ptxgen.numerics.signature import broadcast
+from ptxgen.numerics.weight_format import ARRAYS
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.products import shared
@@ -346,6 +347,8 @@ def _quantized(
     data: Buffer,
     scales: Buffer,
     offsets: Buffer | None = None,
+    outer: Buffer | None = None,
+    groups: Buffer | None = None,
     bias: Buffer | None = None,
     bias_sum: Buffer | None = None,
     *,
@@ -357,7 +360,8 @@ def _quantized(
     """Lowers :func:`quantized_linear` with a weight given by its arrays."""
     how = {"activation": activation, "accumulate": accumulate, "out_dtype": out_dtype}
     x, bias = rows_apart(b, x), b.packed(bias)
-    found: Buffer = b.quantized_linear(x, data, scales, offsets, bias, format=format, **how)
+    stored = data, scales, offsets, outer, groups
+    found: Buffer = b.quantized_linear(x, *stored, bias, format=format, **how)
     return found
 
 
@@ -404,17 +408,18 @@ def quantized_linear(
 
 def multiplied(
     x: torch.Tensor,
-    weight: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None],
+    weight: tuple[torch.Tensor | None, ...],
     bias: torch.Tensor | None,
     format: str,
     activation: str | None = None,
     accumulate: str = "auto",
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """Computes :func:`quantized_linear` for a weight given as tensors: data, scales, and offsets or
-    None. ``format``: name of its format. Raises GradError if scales or offsets require grad.
+    """Computes :func:`quantized_linear` for a weight given as tensors, in the order of ``ARRAYS``
+    (None for those that the format has not). ``format``: name of its format. Raises GradError if
+    one requires grad.
     """
-    for name, each in zip(("scales", "offsets"), weight[1:], strict=True):
+    for name, each in zip(ARRAYS, weight, strict=True):
         if each is not None and each.requires_grad:
             raise GradError(
                 f"{name} requires grad, but a quantized weight is frozen; pass {name}.detach()"

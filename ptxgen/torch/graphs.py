@@ -38,7 +38,7 @@ from ptxgen.torch.aten import RECORDED, REDUCTIONS, autocast_widens
 from ptxgen.torch.functional import rounded
 from ptxgen.torch.inputs import traced
 from ptxgen.torch.lowering import MOVES, VIEWS, Context, Like, lower
-from ptxgen.torch.module import _checked
+from ptxgen.torch.module import check_tier
 from ptxgen.torch.outputs import ALIAS, rejoin, separate
 from ptxgen.torch.reading import as_in_eager
 from ptxgen.torch.record import NAMES
@@ -156,7 +156,7 @@ class Options:
         passes = given.get("passes")
         if passes is not None:
             passes = tuple(name for name, _ in graph.chosen(passes, "passes"))
-        read = {"passes": lambda _: passes, "tier": _checked, "streams": checked}
+        read = {"passes": lambda _: passes, "tier": check_tier, "streams": checked}
         values: dict[str, Any] = {name: read.get(name, bool)(x) for name, x in given.items()}
         return cls(**values)
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, Self
 
 import torch
 
-from ptxgen.errors import DtypeError, OptionError, PtxgenError, ShapeError
+from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.contract import TIERS
 from ptxgen.numerics.formats import format_named
 from ptxgen.numerics.option import Choice
 from ptxgen.numerics.quantized import ACCUMULATE
-from ptxgen.numerics.weight_format import WeightFormat
+from ptxgen.numerics.weight_format import ARRAYS, WeightFormat
 from ptxgen.ops.bitsandbytes import from_bitsandbytes
 from ptxgen.ops.quantized_weight import QuantizedWeight, quantize, whole_blocks, zeros
-from ptxgen.torch.functional import NAMES, linear, multiplied
-
-_TAKEN = ", ".join(map(str, NAMES))
-_STORED = "data", "scales", "offsets"
+from ptxgen.torch.functional import linear, multiplied
 
 
 class Linear(torch.nn.Linear):
@@ -46,7 +41,7 @@ class Linear(torch.nn.Linear):
         tier: str = "auto",
     ) -> None:
         super().__init__(in_features, out_features, bias, device, dtype)
-        self.tier = _checked(tier)
+        self.tier = check_tier(tier)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Returns ``input · Wᵀ + bias``."""
@@ -140,7 +135,7 @@ class QuantizedLinear(torch.nn.Module):
         self,
         row: WeightFormat,
         shape: tuple[int, int],
-        weight: tuple[torch.Tensor, torch.Tensor, torch.Tensor | None],
+        weight: tuple[torch.Tensor | None, ...],
         bias: torch.nn.Parameter | None,
         accumulate: str,
     ) -> None:
@@ -148,8 +143,8 @@ class QuantizedLinear(torch.nn.Module):
         (out_features, in_features), whose tensors become buffers.
         """
         self.out_features, self.in_features = shape
-        self.format, self.accumulate = row.name, _checked_accumulate(accumulate)
-        for name, buffer in zip(_STORED, weight, strict=True):
+        self.format, self.accumulate = row.name, check_accumulate(accumulate)
+        for name, buffer in zip(ARRAYS, weight, strict=True):
             if buffer is not None:
                 self.register_buffer(name, buffer)
         self.register_parameter("bias", bias)
@@ -164,9 +159,11 @@ class QuantizedLinear(torch.nn.Module):
         module._set_weight(q.format, (q.n, q.k), q.operands, module.bias, accumulate)
 
     @property
-    def weight_buffers(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """Buffers of the quantized weight: data, scales, and offsets or None."""
-        return self.data, self.scales, self._buffers.get("offsets")
+    def weight_buffers(self) -> tuple[torch.Tensor | None, ...]:
+        """Buffers of the quantized weight in the order of ``ARRAYS``; None for those that the
+        format has not.
+        """
+        return tuple(self._buffers.get(name) for name in ARRAYS)
 
     @property
     def q(self) -> QuantizedWeight:
@@ -190,7 +187,7 @@ class QuantizedLinear(torch.nn.Module):
         """Applies ``fn`` as ``to``, ``half`` and others ask; the weight's buffers keep their
         dtypes.
         """
-        before = {name: self._buffers[name] for name in _STORED if name in self._buffers}
+        before = {name: self._buffers[name] for name in ARRAYS if name in self._buffers}
         super()._apply(fn, recurse)
         for name, was in before.items():
             moved = self._buffers[name]
@@ -201,163 +198,31 @@ class QuantizedLinear(torch.nn.Module):
 
 @dataclass
 class Conversion:
-    """Result of :func:`convert`: names of converted modules, and of skipped ones with reasons."""
+    """Result of :func:`convert`: names of converted modules, and of skipped ones with reasons.
+
+    With ``weights=``: ``missing``, parameters for which the checkpoint has nothing, and ``unused``,
+    tensors of the checkpoint that the model has no place for.
+    """
 
     converted: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         lines = [f"converted {len(self.converted)} linear layers, skipped {len(self.skipped)}"]
-        return "\n".join([*lines, *(f"  {name}: {why}" for name, why in self.skipped.items())])
+        lines += [f"  {name}: {why}" for name, why in self.skipped.items()]
+        for what, names in ("missing", self.missing), ("unused", self.unused):
+            lines += [f"  {what} in the checkpoint: {name}" for name in names if what == "missing"]
+            lines += [f"  not used of the checkpoint: {name}" for name in names if what == "unused"]
+        return "\n".join(lines)
 
 
-def convert(
-    model: torch.nn.Module,
-    *,
-    tier: str = "auto",
-    format: str | None = None,
-    accumulate: str = "auto",
-    skip: Collection[str] = (),
-    nf4: bool | None = None,
-) -> Conversion:
-    """Turns the ``nn.Linear`` modules of ``model``, itself included, into :class:`Linear`, in
-    place.
-
-    A module remains the same object, with its parameters, hooks and mode; only its class changes.
-    Layers are skipped, and reported, if they have behaviour of their own (subclasses, a ``forward``
-    set on the instance), a weight of a dtype that no kernel supports, or a name that a pattern in
-    ``skip`` matches (``"*.lm_head"``, as in :mod:`fnmatch`).
-
-    With ``format`` (of ``ptxgen.quantized.FORMATS``, such as "int8_block") they become
-    :class:`QuantizedLinear`, and so do layers of bitsandbytes in that format (``Linear4bit``),
-    exactly. A module remains the same object, but its weight is frozen, and no parameter any more.
-    If the weight of any linear layer does not require grad, layers whose weight does are skipped:
-    they are to be trained, such as LoRA's adapters. So freeze a base model before it is converted
-    (``requires_grad_(False)``), as QLoRA does; a model without frozen layers is converted
-    completely. A weight that several layers share is quantized once. Layers are skipped if a module
-    that is not converted, such as an embedding, has their weight, too. ``tier`` is for dense
-    weights, ``accumulate`` for quantized ones. ``nf4=True``, deprecated, means
-    ``format="nf4"``.
-
-    Code that reads a layer's weight and multiplies by itself does not call the layer, in particular
-    ``nn.MultiheadAttention``. :class:`ptxgen.torch.batch_invariant` serves such products.
-
-    Raises OptionError for an unknown ``tier``, ``format`` or ``accumulate``.
-    """
-    if nf4 is not None:
-        format = _format_before(nf4, format)
-    row = None if format is None else format_named(format)
-    _checked(tier)
-    _checked_accumulate(accumulate)
-    for name, value, meant in ("tier", tier, not row), ("accumulate", accumulate, row):
-        if value != "auto" and not meant:
-            raise OptionError(f"{name} is {value!r}; with format={format!r} convert takes 'auto'")
-    done, fit = Conversion(), {}
-    for name, module in model.named_modules():
-        if not isinstance(module, torch.nn.Linear) or (isinstance(module, Linear) and not row):
-            continue
-        why = (
-            "skip says so"
-            if any(fnmatchcase(name, p) for p in skip)
-            else _reason_to_skip(module, row)
-        )
-        if why is None:
-            fit[name] = module
-        else:
-            done.skipped[name] = why
-    if row:
-        _freeze(model, fit, row, accumulate, done)
-    else:
-        for module in fit.values():
-            module.__class__ = Linear
-            module.tier = tier
-        done.converted.extend(fit)
-    return done
-
-
-def _format_before(nf4: bool, format: str | None) -> str | None:
-    """Returns the format that the deprecated argument ``nf4=`` selects, after a FutureWarning."""
-    warnings.warn(
-        'convert: pass format="nf4" for nf4=True, which the next version refuses',
-        FutureWarning,
-        stacklevel=3,
-    )
-    return "nf4" if nf4 else format
-
-
-def _reason_to_skip(module: torch.nn.Linear, row: WeightFormat | None) -> str | None:
-    """Returns the reason why a linear layer's class, ``forward`` or dtype rules out its conversion;
-    None if they allow it. ``row``: format of the quantized weight; None for :class:`Linear`.
-    """
-    kind = type(module)
-    theirs = row is not None and _is_bitsandbytes(kind)
-    if not theirs and kind is not torch.nn.Linear and not (row and kind is Linear):
-        return f"is a {kind.__module__}.{kind.__qualname__}, not plain nn.Linear"
-    if "forward" in vars(module):
-        return "has a forward of its own"
-    if not theirs and module.weight.dtype not in NAMES:
-        return f"its weight is {module.weight.dtype}; takes {_TAKEN}"
-    return None
-
-
-def _is_bitsandbytes(kind: type) -> bool:
-    """Whether a class is the 4-bit linear layer of bitsandbytes, which need not be installed."""
-    return any(
-        base.__name__ == "Linear4bit"
-        and base.__module__.startswith("bitsandbytes")
-        and kind.forward is base.forward  # type: ignore[attr-defined]
-        for base in kind.__mro__
-    )
-
-
-def _freeze(
-    model: torch.nn.Module,
-    fit: dict[str, torch.nn.Linear],
-    row: WeightFormat,
-    accumulate: str,
-    done: Conversion,
-) -> None:
-    """Turns linear layers into :class:`QuantizedLinear`, in place. Adds their names to ``done``,
-    and those of skipped ones with the reasons. ``fit``: the layers of ``model`` by name; ``row``:
-    format of their weights.
-    """
-    modules = dict(model.named_modules())
-    readers: dict[int, list[str]] = {}  # names of the modules that have a parameter
-    for name, module in modules.items():
-        for parameter in vars(module)["_parameters"].values():
-            readers.setdefault(id(parameter), []).append(name)
-    adapted = any(
-        isinstance(m, QuantizedLinear)
-        or (isinstance(m, torch.nn.Linear) and not m.weight.requires_grad)
-        for m in modules.values()
-    )
-    shared: dict[int, QuantizedWeight] = {}
-    for name, module in fit.items():
-        weight = module.weight
-        others = [reader for reader in readers[id(weight)] if reader not in fit]
-        if adapted and weight.requires_grad:
-            done.skipped[name] = "its weight requires grad, beside frozen ones: it is to be trained"
-        elif others:
-            done.skipped[name] = f"its weight is also that of {', '.join(others)}"
-        else:
-            try:
-                if id(weight) not in shared:
-                    theirs = _is_bitsandbytes(type(module))
-                    q = from_bitsandbytes(weight) if theirs else quantize(weight, row)
-                    if q.format != row:
-                        done.skipped[name] = f"its weight is of {q.format.name}, not {row.name}"
-                        continue
-                    shared[id(weight)] = q
-            except PtxgenError as error:
-                done.skipped[name] = str(error)
-                continue
-            QuantizedLinear._replace(module, shared[id(weight)], accumulate)
-            done.converted.append(name)
-
-
-def _checked(tier: str) -> str:
+def check_tier(tier: str) -> str:
+    """Returns ``tier``; raises OptionError for one that is not known."""
     return str(Choice("auto", *TIERS).read("tier", tier))
 
 
-def _checked_accumulate(accumulate: str) -> str:
+def check_accumulate(accumulate: str) -> str:
+    """Returns ``accumulate``, of a quantized layer; raises OptionError if it is not known."""
     return str(ACCUMULATE.read("accumulate", accumulate))

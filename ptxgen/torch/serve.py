@@ -40,7 +40,7 @@ from ptxgen.torch.aten import (
 )
 from ptxgen.torch.functional import any_autocast
 from ptxgen.torch.functions import FUNCTIONS
-from ptxgen.torch.module import _checked
+from ptxgen.torch.module import check_tier
 from ptxgen.torch.reading import Sharing
 from ptxgen.torch.record import PLAIN
 from ptxgen.torch.trees import leaves
@@ -137,7 +137,7 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
         allow: Collection[str] = (),
         functions: bool = True,
     ) -> None:
-        self.tier = _checked(tier)
+        self.tier = check_tier(tier)
         self.functions = functions
         self.strict = strict
         self.allow = frozenset(allow)

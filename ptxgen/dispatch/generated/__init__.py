@@ -52,6 +52,8 @@ TABLES: dict[tuple[str, ...], str] = {
     ("NT", "chunks", "half", "simt"): "chunks_simt",
     ("NT", "chunks", "half", "tc"): "chunks_half_tc",
     ("pointwise",): "pointwise",
+    ("quantized", "dequantize", "f32"): "quantized_dequantize",
+    ("quantized", "dequantize", "half"): "quantized_dequantize",
     ("quantized", "NN", "chunks", "f32", "f64"): "quantized_chunks_f32_f64",
     ("quantized", "NN", "chunks", "f32", "simt"): "quantized_chunks_f32_simt",
     ("quantized", "NN", "chunks", "half", "tc"): "quantized_chunks_half_tc",

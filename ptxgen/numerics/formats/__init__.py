@@ -6,12 +6,14 @@ new modules are discovered.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 
 from ptxgen.errors import OptionError, SpecError, described, proposal
 from ptxgen.lazy import LazyDict, made
-from ptxgen.numerics.weight_format import WeightFormat
+from ptxgen.numerics.weight_format import NUMBERS, WeightFormat
 
 
 def _found() -> dict[str, WeightFormat]:
@@ -35,14 +37,41 @@ def register(format: WeightFormat) -> WeightFormat:
     return format
 
 
+_VARIANT = re.compile(rf"(\w+?)_g(\d+)(?:_({'|'.join(NUMBERS)}))?")
+"""A variant's name: format, block, and the dtype of scales if it is another."""
+
+
+def variant(row: WeightFormat, block: int, scales: str | None = None) -> WeightFormat:
+    """Returns a format that differs from ``row`` in its block, and in the dtype of scales (and of
+    offsets of the same dtype); adds it to :data:`FORMATS`. ``row`` itself if it has both already.
+
+    Raises OptionError for a format without variants, SpecError for a block that is not allowed.
+    """
+    scales = scales or row.scales
+    if (block, scales) == (row.block, row.scales):
+        return row
+    if not row.variants:
+        raise OptionError(f"format {row.name!r} has blocks of {row.block}, {row.scales} scales")
+    name = f"{row.name}_g{block}" + (f"_{scales}" if scales != row.scales else "")
+    offsets = scales if row.offsets == row.scales else row.offsets
+    own = replace(row, name=name, block=block, scales=scales, offsets=offsets, variants=False)
+    return register(own)
+
+
 def format_named(name: object, what: str = "format") -> WeightFormat:
-    """Returns the weight format of a name; a format as it is. Raises OptionError, which lists the
-    names, for other values.
+    """Returns the weight format of a name; a format as it is.
+
+    Names of :attr:`~WeightFormat.variants` have the block and perhaps the dtype of scales after
+    them: ``int4_block_g128_f16`` is ``int4_block`` with f16 scales of 128 elements. Raises
+    OptionError, which lists the names, for other values, and SpecError for other blocks.
     """
     if isinstance(name, WeightFormat):
         return name
     if isinstance(name, str) and name in FORMATS:
         return FORMATS[name]
+    found = _VARIANT.fullmatch(name) if isinstance(name, str) else None
+    if found and (row := FORMATS.get(found[1])) and row.variants:
+        return variant(row, int(found[2]), found[3])
     close = proposal(name, FORMATS) if isinstance(name, str) else ""
     takes = ", ".join(map(repr, FORMATS))
     raise OptionError(f"{what} is {described(name)}{close}; takes {takes}")

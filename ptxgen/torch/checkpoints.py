@@ -1,0 +1,380 @@
+"""Loads quantized weights of checkpoints into a model: GGUF files, and folders of safetensors.
+
+:func:`ptxgen.torch.convert` calls :func:`load`. Linear layers become
+:class:`ptxgen.torch.QuantizedLinear`; all other tensors of a file are copied into the model's
+parameters and buffers of their names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from fnmatch import fnmatchcase
+from math import prod
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ptxgen.errors import CheckpointError, PtxgenError
+from ptxgen.lazy import resolve
+from ptxgen.numerics.formats.gguf import PACKINGS
+from ptxgen.ops.checkpoint_weights import from_awq, from_compressed_tensors, from_fp8, from_gptq
+from ptxgen.ops.quantized_weight import QuantizedWeight, dequantize, from_gguf
+from ptxgen.torch.module import Conversion, QuantizedLinear
+
+Tensors = Mapping[str, torch.Tensor]
+Reader = Callable[[str, tuple[int, int]], QuantizedWeight | None]
+"""Function that returns the quantized weight of a layer, by its name and shape (N, K); None if the
+checkpoint has none for it."""
+GGUF_NAMES = ("llama", "qwen2", "qwen3", "phi3")
+"""Architectures of GGUF files whose tensors are those of the model, apart from their names and
+llama's order of rows."""
+
+
+def load(
+    model: torch.nn.Module, path: str | PathLike[str], accumulate: str, skip: Collection[str]
+) -> Conversion:
+    """Loads a checkpoint into ``model``, in place: see :func:`ptxgen.torch.convert`.
+
+    Raises CheckpointError for a path, a file or a scheme that cannot be read, before the model is
+    changed.
+    """
+    path = Path(path)
+    if path.is_dir():
+        source: _Source = _Folder(path)
+    elif path.suffix == ".gguf" and path.is_file():
+        source = _Gguf(path, model)
+    else:
+        raise CheckpointError(f"weights is {str(path)!r}; takes a .gguf file or a folder")
+    done, layers = Conversion(), dict(model.named_modules())
+    found: dict[str, tuple[torch.nn.Linear, QuantizedWeight]] = {}
+    for name, module in layers.items():
+        if type(module) is not torch.nn.Linear:
+            continue
+        if any(fnmatchcase(name, pattern) for pattern in skip):
+            done.skipped[name] = "skip says so"
+            continue
+        q = source.weight(name, (module.out_features, module.in_features))
+        if q is not None:
+            if (q.n, q.k) != (module.out_features, module.in_features):
+                raise CheckpointError(
+                    f"the weight of {name} is [{q.n}, {q.k}]; the layer takes "
+                    f"[{module.out_features}, {module.in_features}]"
+                )
+            found[name] = module, q
+    rest = source.tensors(model, found)
+    for name, (module, q) in found.items():
+        device = module.weight.device
+        moved = [None if a is None else a.to(device) for a in q.operands]
+        own = QuantizedWeight(q.format, *moved, shape=(q.n, q.k))
+        QuantizedLinear._replace(module, own, accumulate)
+        done.converted.append(name)
+    with torch.no_grad():
+        for own, tensor in rest:
+            own.copy_(tensor)
+    done.missing = sorted(source.missing(model, found))
+    done.unused = sorted(source.unused())
+    return done
+
+
+class _Source:
+    """A checkpoint. Names of tensors that the model takes are kept in ``taken``."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+        self.loaded: set[str] = set()
+
+    def weight(self, name: str, shape: tuple[int, int]) -> QuantizedWeight | None:
+        """Returns the quantized weight of the layer ``name``, or None if it has none."""
+        raise NotImplementedError
+
+    def names(self) -> Collection[str]:
+        """Returns the names of all tensors, as the model has them where they are known."""
+        raise NotImplementedError
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """Returns a tensor that is not quantized, or dequantizes it."""
+        raise NotImplementedError
+
+    def tensors(
+        self, model: torch.nn.Module, found: Collection[str]
+    ) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Returns the model's parameters and buffers that the checkpoint has, with the values;
+        weights of the layers ``found`` are left out. Raises CheckpointError for another shape.
+        """
+        pairs, names = [], self.names()
+        for name, own in (*model.named_parameters(), *model.named_buffers()):
+            layer, _, last = name.rpartition(".")
+            if name not in names or (last == "weight" and layer in found):
+                continue
+            tensor = self.tensor(name)
+            if tensor.shape != own.shape:
+                raise CheckpointError(
+                    f"{name} of the checkpoint has shape {list(tensor.shape)}; the model's has "
+                    f"{list(own.shape)}"
+                )
+            self.taken.add(name)
+            self.loaded.add(name)
+            pairs.append((own, tensor))
+        return pairs
+
+    def missing(self, model: torch.nn.Module, found: Collection[str]) -> Iterator[str]:
+        """Yields the names of parameters for which the checkpoint has nothing."""
+        tied = {id(p) for name, p in model.named_parameters() if name in self.loaded}
+        for name, parameter in model.named_parameters(remove_duplicate=False):
+            if name not in self.loaded and id(parameter) not in tied:
+                yield name
+
+    def unused(self) -> set[str]:
+        """Returns the names of tensors that nothing took."""
+        return set(self.names()) - self.taken
+
+
+class _Folder(_Source):
+    """A folder with ``config.json`` and files of safetensors, quantized by AWQ, GPTQ,
+    compressed-tensors (``pack-quantized``) or in FP8, as ``quantization_config`` says.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        try:
+            config = json.loads((path / "config.json").read_text())
+            how = config.get("quantization_config") or config["compression_config"]
+            method = how["quant_method"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"{path} has no config.json with a quantization_config ({error})"
+            ) from error
+        files = sorted(path.glob("*.safetensors"))
+        if not files:
+            raise CheckpointError(f"{path} has no files of safetensors")
+        self._files: dict[str, Any] = {}
+        for file in files:
+            try:
+                opened = _package("safetensors:safe_open")(file, "pt")
+                self._files |= dict.fromkeys(opened.keys(), opened)
+            except PtxgenError:
+                raise
+            except Exception as error:  # safetensors' own class, and OSError
+                raise CheckpointError(f"{file} cannot be read: {error}") from error
+        self._how, self._read = how, _reader(method, how)
+
+    def weight(self, name: str, shape: tuple[int, int]) -> QuantizedWeight | None:
+        own = {
+            key.removeprefix(f"{name}."): key for key in self._files if key.startswith(f"{name}.")
+        }
+        given = {last: self._files[key].get_tensor(key) for last, key in own.items() if last in ALL}
+        try:
+            q = self._read(given, shape)
+        except PtxgenError as error:
+            raise CheckpointError(f"the weight of {name}: {error}") from error
+        if q is not None:
+            self.taken |= {own[last] for last in given}
+        return q
+
+    def names(self) -> Collection[str]:
+        return self._files.keys()
+
+    def tensor(self, name: str) -> torch.Tensor:
+        found: torch.Tensor = self._files[name].get_tensor(name)
+        return found
+
+
+ALL = (
+    *("qweight", "qzeros", "scales", "g_idx", "weight", "weight_scale", "weight_scale_inv"),
+    *("weight_packed", "weight_shape", "weight_zero_point", "weight_g_idx"),
+)
+"""Last parts of the names of a quantized layer's tensors."""
+
+
+def _reader(
+    method: str, how: Mapping[str, Any]
+) -> Callable[[Tensors, tuple[int, int]], QuantizedWeight | None]:
+    """Returns the function that makes a weight of a layer's tensors and its shape (N, K), for a
+    ``quant_method`` and its options. Raises CheckpointError for one that is not read.
+    """
+
+    def takes(name: str, value: Any, *taken: Any) -> None:
+        if value not in taken:
+            raise CheckpointError(
+                f"{name} of quantization_config is {value!r}; {method} takes "
+                f"{', '.join(map(repr, taken))}"
+            )
+
+    if method == "awq":
+        takes("version", str(how.get("version", "gemm")).lower(), "gemm")
+        takes("bits", how.get("bits", 4), 4)
+        return _of("qweight", lambda t, _: from_awq(t["qweight"], t["qzeros"], t["scales"]))
+    if method == "gptq":
+        bits, version = how.get("bits", 4), how.get("checkpoint_format", "gptq")
+        takes("bits", bits, 2, 3, 4, 8)
+        takes("checkpoint_format", version, "gptq", "gptq_v2")
+        ordered = bool(how.get("desc_act", False))
+
+        def gptq(t: Tensors, _: tuple[int, int]) -> QuantizedWeight:
+            if ordered and "g_idx" not in t:
+                raise CheckpointError("desc_act is set, but there is no g_idx")
+            options = {"bits": bits, "version": version}
+            return from_gptq(t["qweight"], t["qzeros"], t["scales"], t.get("g_idx"), **options)
+
+        return _of("qweight", gptq)
+    if method == "compressed-tensors":
+        takes("format", how.get("format"), "pack-quantized", "float-quantized")
+        groups = how["config_groups"].values()
+        for group in groups:
+            takes("input_activations", group.get("input_activations"), None)
+            takes("num_bits", group["weights"]["num_bits"], 4, 8)
+            takes("actorder", group["weights"].get("actorder"), None, "static", "weight")
+        widths = sorted({group["weights"]["num_bits"] for group in groups})
+        if len(widths) != 1:
+            raise CheckpointError(f"num_bits of quantization_config are {widths}; takes one number")
+        if how["format"] == "float-quantized":
+            return _of("weight_scale", lambda t, _: from_fp8(t["weight"], t["weight_scale"]))
+
+        def packed(t: Tensors, shape: tuple[int, int]) -> QuantizedWeight:
+            given = t["weight_packed"], t["weight_scale"], t.get("weight_zero_point")
+            return from_compressed_tensors(*given, shape=shape, bits=widths[0])
+
+        return _of("weight_packed", packed)
+    if method == "fp8":
+        high, wide = how.get("weight_block_size") or (128, 128)
+        block = int(high), int(wide)
+        scale = "weight_scale_inv"
+        return _of(scale, lambda t, _: from_fp8(t["weight"], t[scale], block=block))
+    raise CheckpointError(
+        f"quant_method of quantization_config is {method!r}; takes 'awq', 'gptq', "
+        "'compressed-tensors', 'fp8'"
+    )
+
+
+def _of(
+    first: str, make: Callable[[Tensors, tuple[int, int]], QuantizedWeight]
+) -> Callable[[Tensors, tuple[int, int]], QuantizedWeight | None]:
+    """Returns ``make``, for layers that have the tensor ``first``; None for others. Raises
+    CheckpointError where another tensor is missing.
+    """
+
+    def read(tensors: Tensors, shape: tuple[int, int]) -> QuantizedWeight | None:
+        if first not in tensors:
+            return None
+        try:
+            return make(tensors, shape)
+        except KeyError as error:
+            raise CheckpointError(f"there is no {error.args[0]} beside {first}") from error
+
+    return read
+
+
+def _package(home: str) -> Any:
+    """Returns an object of an optional package; raises CheckpointError if it is not installed."""
+    try:
+        return resolve(home)
+    except ImportError as error:
+        package = home.partition(":")[0]
+        raise CheckpointError(f"weights needs the package {package}: {error}") from error
+
+
+class _Gguf(_Source):
+    """A GGUF file, whose tensors have the model's names, or those of a known architecture."""
+
+    def __init__(self, path: Path, model: torch.nn.Module) -> None:
+        super().__init__()
+        gguf = _package("gguf")
+        try:
+            reader = gguf.GGUFReader(path)
+        except Exception as error:  # a file that is cut or malformed fails in many ways
+            raise CheckpointError(f"{path} cannot be read: {error}") from error
+        held = {tensor.name: tensor for tensor in reader.tensors}
+        field = reader.get_field("general.architecture")
+        self._architecture = str(field.contents()) if field else ""
+        self._heads = {
+            kind: int(found.contents())
+            if (found := reader.get_field(f"{self._architecture}.{key}"))
+            else 0
+            for kind, key in (("q", "attention.head_count"), ("k", "attention.head_count_kv"))
+        }
+        own = [
+            name
+            for name, _ in (*model.named_parameters(remove_duplicate=False), *model.named_buffers())
+        ]
+        self._held: dict[str, Any] = {name: held[name] for name in own if name in held}
+        if not self._held:
+            self._held = self._mapped(gguf, held, own, model)
+        self._rest = set(held) - {tensor.name for tensor in self._held.values()}
+        for name, tensor in self._held.items():
+            kind = tensor.tensor_type.name
+            if kind not in _PLAIN and kind.lower() not in PACKINGS:
+                takes = ", ".join((*_PLAIN, *map(str.upper, PACKINGS)))
+                raise CheckpointError(f"{name} ({tensor.name}) has type {kind}; takes {takes}")
+
+    def _mapped(
+        self, gguf: Any, held: Mapping[str, Any], own: Collection[str], model: torch.nn.Module
+    ) -> dict[str, Any]:
+        """Returns the file's tensors by the names that the architecture's have in the model."""
+        known = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}
+        if self._architecture not in GGUF_NAMES:
+            raise CheckpointError(
+                f"the file's architecture is {self._architecture!r}, and no tensor has a name of "
+                f"the model; takes {', '.join(map(repr, GGUF_NAMES))}"
+            )
+        layers = sum(1 for name, _ in model.named_modules() if re.search(r"\.layers\.\d+$", name))
+        names = gguf.get_tensor_name_map(known[self._architecture], layers)
+        found = {name: names.get_name(name, try_suffixes=(".weight", ".bias")) for name in own}
+        return {name: held[there] for name, there in found.items() if there in held}
+
+    def _rows(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns the rows of a tensor in the model's order: llama's files have the rows of
+        queries and keys of each head in pairs of halves.
+        """
+        kind = re.search(r"\.([qk])_proj\.(weight|bias)$", name)
+        if self._architecture != "llama" or kind is None or name in self._own_names:
+            return tensor
+        heads = self._heads[kind[1]] or self._heads["q"]
+        pairs = tensor.reshape(heads, -1, 2, *tensor.shape[1:])
+        return pairs.transpose(1, 2).reshape(tensor.shape)
+
+    @property
+    def _own_names(self) -> set[str]:
+        """Names of tensors that the file has under the model's own name."""
+        return {name for name, tensor in self._held.items() if tensor.name == name}
+
+    def weight(self, name: str, shape: tuple[int, int]) -> QuantizedWeight | None:
+        key = f"{name}.weight"
+        tensor = self._held.get(key)
+        if tensor is None or tensor.tensor_type.name in _PLAIN:
+            return None
+        self.taken.add(key)
+        return self._quantized(key, tensor)
+
+    def _quantized(self, name: str, tensor: Any) -> QuantizedWeight:
+        """Returns a quantized tensor of the file, as a matrix."""
+        *lead, k = map(int, reversed(tensor.shape.tolist()))
+        rows = prod(lead)
+        data = torch.from_numpy(tensor.data.reshape(rows, -1).copy())
+        try:
+            return from_gguf(self._rows(name, data), tensor.tensor_type.name, (rows, k))
+        except PtxgenError as error:
+            raise CheckpointError(f"{name}: {error}") from error
+
+    def names(self) -> Collection[str]:
+        return self._held.keys()
+
+    def unused(self) -> set[str]:
+        return super().unused() | self._rest
+
+    def tensor(self, name: str) -> torch.Tensor:
+        held = self._held[name]
+        shape = [int(n) for n in reversed(held.shape.tolist())]
+        if held.tensor_type.name not in _PLAIN:
+            return dequantize(self._quantized(name, held)).reshape(shape)
+        data = torch.from_numpy(held.data.copy())
+        if held.tensor_type.name == "BF16":
+            data = data.view(torch.bfloat16)
+        return self._rows(name, data.reshape(shape))
+
+
+_PLAIN = ("F32", "F16", "BF16", "F64")
+"""GGUF types of floats."""

@@ -22,12 +22,13 @@ SAYS = {
     "train_twice": "identical losses and weights",
     "save_and_load": "loaded elsewhere: same bits",
     "qlora": "identical losses and weights in",
+    "quantized_checkpoint": "the tokens and logits of a sequence do not depend on the batch",
     "compile_model": "results and gradients have the same bits",
     "whole_models": "no result depends on the batch",
     "model_families": "no result depends on the batch",
 }
-# These need PyTorch and a GPU, and say so where there is none. (qlora and compile_model
-# need PyTorch alone.)
+# These need PyTorch and a GPU, and say so where there is none. (qlora, compile_model and
+# quantized_checkpoint need no GPU.)
 NEEDS_TORCH = ("decode_invariance", "train_twice", "whole_models", "model_families")
 
 
@@ -61,7 +62,9 @@ def test_example(name: str) -> None:
         without = any(importlib.util.find_spec(each) is None for each in needed)
         assert ptxgen.devices()[0].kind == "cpu" or without
         return
-    if name in ("qlora", "compile_model") and importlib.util.find_spec("torch") is None:
+    needed = {"qlora": ("torch",), "compile_model": ("torch",)}
+    needed["quantized_checkpoint"] = "torch", "transformers", "gguf"
+    if any(importlib.util.find_spec(each) is None for each in needed.get(name, ())):
         assert "needs PyTorch;" in output
         return
     assert SAYS[name] in output

@@ -15,7 +15,8 @@ MAIN_LOOPS = ("simt", "mma", "wgmma", "f64")
 """Files and folders of the family gemm, named after their main loops."""
 OWN = {
     "numerics": "activation constants contract dtype ex2 flce formats formula functions gradient "
-    "option reduction_order signature softcap versions weight_format",
+    "option reduction_order signature softcap versions weight_format "
+    "weight_packing",
     "oracle": "activation call dot16 ex2 f32 flce formula half ops reduction_order",
     "spec": "abi base chain epilogue formula prepare problem reduction_stages route space",
     "tiles": "regimes tc typed",

@@ -405,9 +405,9 @@ MISTAKES = (
     ),
     Mistake(
         "codes packed over one another",
-        "ptxgen/ops/quantized_weight.py",
-        "bits = bits | (own << shift if shift >= 0 else own >> -shift)",
-        "bits = own << shift if shift >= 0 else own >> -shift",
+        "ptxgen/ops/numpy_or_torch.py",
+        "value = value | (own << shift if shift >= 0 else own >> -shift)",
+        "value = own << shift if shift >= 0 else own >> -shift",
         tests("test_formats.py", "nearest"),
     ),
     Mistake(

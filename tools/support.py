@@ -358,7 +358,17 @@ def format_line(row: WeightFormat) -> str:
     rule = row.quantize or NO
     whole = f"{row.bits_of_all:.4g}"
     of = f"{row.bits}, {kind} | {block} | {beside} | {whole}"
-    return f"| `{row.name}` | {of} | `{row.decoding}` | {rule} | {row.source} |"
+    error = NO if row.quantize is None else f"{100 * error_of(row):.2g} %"
+    return f"| `{row.name}` | {of} | `{row.decoding}` | {rule} | {error} | {row.source} |"
+
+
+def error_of(row: WeightFormat) -> float:
+    """Returns the root mean square error of a weight of normal numbers in a format, over the
+    numbers' root mean square.
+    """
+    w = np.random.default_rng(0).standard_normal((32, 1024), np.float32)
+    error = quantized.dequantize(quantized.quantize(w, row)) - w
+    return float(np.sqrt((error.astype(float) ** 2).mean() / (w.astype(float) ** 2).mean()))
 
 
 def formats(text: str) -> str:
@@ -371,8 +381,8 @@ def formats(text: str) -> str:
         rest.pop(0)
     titles = "format | bits of a code | block | scales, offsets | bits of a number | number"
     table = [
-        f"| {titles} | quantize | source |",
-        "|" + " --- |" * 8,
+        f"| {titles} | quantize | error | source |",
+        "|" + " --- |" * 9,
         *map(format_line, FORMATS.values()),
     ]
     return head + mark + "\n" + "".join(f"{line}\n" for line in table) + "".join(rest)

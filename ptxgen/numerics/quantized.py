@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
+from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import Contract, K, Plan
 from ptxgen.numerics.formats import FORMATS, format_named
 from ptxgen.numerics.option import Choice, Option
@@ -56,7 +57,10 @@ class _Forms(Mapping[str, Mapping[str, str]]):
         self._given = given
 
     def __getitem__(self, name: str) -> Mapping[str, str]:
-        row = FORMATS[name]
+        try:
+            row = format_named(name)
+        except OptionError:
+            raise KeyError(name) from None
         together = gcd(row.bits, 8)
         items = f"K/{8 // together}*{row.bits // together}"
         stored = {"data": f"N {items.removesuffix('*1').removesuffix('/1')}", "groups": "K"}

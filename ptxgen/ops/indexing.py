@@ -42,6 +42,7 @@ INDICES = ("int32", "int64")
 MOVED = (
     *("float16", "bfloat16", "float32", "float64", "int32", "int64"),
     *("int16", "uint16", "uint32", "uint64", "int8", "uint8", "bool"),
+    *("float8_e4m3fn", "float8_e5m2"),
 )
 """Dtypes that gathers copy, bit by bit."""
 Row = Annotated[int | None, Integer(-(1 << 31), (1 << 31) - 1)]
@@ -173,7 +174,7 @@ def embedding(
     Shapes
         ``weight`` ``[V, I]``, ``indices`` ``[...]``; the result ``[..., I]``.
     Dtypes
-        ``weight`` of 2, 4 or 8 bytes an element, and so the result; ``indices`` int32 or int64.
+        ``weight`` of 1, 2, 4 or 8 bytes an element, and so the result; ``indices`` int32 or int64.
     Order
         Nothing is added. :func:`ptxgen.reference.embedding` returns the same bits.
     Options
@@ -235,7 +236,7 @@ def gather(
         ``x`` ``[..., V, ...]``, V along ``axis``; ``indices`` any; in the result its dimensions
         replace V.
     Dtypes
-        ``x`` of 2, 4 or 8 bytes an element, and so the result; ``indices`` int32 or int64.
+        ``x`` of 1, 2, 4 or 8 bytes an element, and so the result; ``indices`` int32 or int64.
     Order
         Nothing is added. :func:`ptxgen.reference.gather` returns the same bits.
     Errors

@@ -90,8 +90,8 @@ def moe_dispatch(
         ``[T J, H]``; the row index of each slot, ``places`` ``[T, J]``; and ``ends`` ``[count]``,
         the index after each expert's last row. T J is at most 2^20.
     Dtypes
-        ``x`` of 2, 4 or 8 bytes an element, and so the rows; ``experts`` int32 or int64. Places are
-        int64, ends int32.
+        ``x`` of 1, 2, 4 or 8 bytes an element, and so the rows; ``experts`` int32 or int64. Places
+        are int64, ends int32.
     Order
         The sort is stable: an expert's rows are in the order of tokens, then slots. Bits are
         copied unchanged.

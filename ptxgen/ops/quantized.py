@@ -16,7 +16,7 @@ from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics import gemm as dense
 from ptxgen.numerics.contract import OPERATIONS
 from ptxgen.numerics.dtype import BYTES, DTYPES
-from ptxgen.numerics.formats import FORMATS
+from ptxgen.numerics.formats import format_named
 from ptxgen.numerics.option import Activation, Dtype, Kernel
 from ptxgen.numerics.quantized import (
     ACCUMULATE,
@@ -113,7 +113,7 @@ def _given(
     """Returns the format of a name, and the operands that are there. Raises OptionError, DtypeError
     and ShapeError for arrays of a weight that do not fit the format.
     """
-    row = FORMATS[format]
+    row = format_named(format)
     given = {name: x for name, x in operands.items() if x is not None}
     row.check_arrays(given)
     for name, dtype in row.dtypes.items():
@@ -189,7 +189,7 @@ def frozen_vjp(b: Builder, at: Backward) -> tuple[Any, Gradients]:
 
 def _stored(options: Mapping[str, Any]) -> Mapping[str, str]:
     """Returns the dtypes of a weight's arrays, by name, for the option ``format``."""
-    return FORMATS[options["format"]].dtypes
+    return format_named(options["format"]).dtypes
 
 
 @op(forms=LINEAR, vjp=_vjp, public=False, dtypes=_stored)
@@ -283,7 +283,7 @@ def quantized_dequantize(
     check_contiguous("out", y)
     if alignment("out", y) < VECTOR:
         raise ShapeError(f"out starts off a multiple of {VECTOR} bytes")
-    key = "quantized", "dequantize", "f32" if wanted == "float32" else "half"
+    key = "dequantize", "f32" if wanted == "float32" else "half"
     kind = Quantized(DTYPES[wanted], row)
     blocks = -(-k // PIECE)
     most = SCRATCH_MAX // (4 * PIECE * blocks)
@@ -358,7 +358,7 @@ def _experts(b: Any, row: WeightFormat, stored: Mapping[str, Any], x: Any, ends:
 def _grouped_vjp(b: Builder, at: Backward) -> Gradients:
     """Gradients of ``quantized_grouped_linear`` by x and the bias; the weight is frozen."""
     stored = {name: at[name] for name in ARRAYS}
-    w = _experts(b, FORMATS[at.options["format"]], stored, at["x"], at["ends"])
+    w = _experts(b, format_named(at.options["format"]), stored, at["x"], at["ends"])
     how = {"layout": LAYOUT}
     product = partial(b.grouped_linear, at["x"], w, at["ends"], at["bias"], **how)
     dy, found = through_activation(b, at, product), {}
@@ -391,7 +391,7 @@ def quantized_grouped_linear(
 ) -> Buffer:
     """Computes :func:`ptxgen.quantized.grouped_linear` of a weight that is passed as its arrays."""
     stored = dict(zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True))
-    w = _experts(b, FORMATS[format], stored, x, ends)
+    w = _experts(b, format_named(format), stored, x, ends)
     how = {"activation": activation, "out": out, "out_dtype": out_dtype}
     found: Buffer = b.grouped_linear(x, w, ends, bias, layout=LAYOUT, **how)
     return found
@@ -420,14 +420,16 @@ def linear(
     Accumulation
         ``"tc"``: tensor cores, contract ``tc16/3``, for bfloat16 and float16. ``"simt"``: FMA
         units, contract ``fma/3``, for float32. ``"f64"``: sums in f64, rounded once, contract
-        ``wide/1``, for float32 and formats of 4-bit codebooks. ``"auto"``: tc, or simt for float32.
+        ``wide/1``, for float32 and formats of 4 bits whose f32 scales are of 64 elements.
+        ``"auto"``: tc, or simt for float32.
     Order
         The bits are those of :func:`ptxgen.linear` on ``ptxgen.quantized.dequantize(q, x.dtype)``
         with ``layout="nk"``, whatever the route, unless sums are in f64.
         :func:`ptxgen.reference.quantized_linear` returns the same.
     Storage
         Rows of x may have any pitch, and stride 1 along the last dimension. Where no kernel reads
-        the codes (formats other than 4-bit codebooks, rows off 16 bytes, or many rows in float32),
+        the codes (formats other than those of 4 bits with f32 scales of 64 elements, rows off 16
+        bytes, or many rows in float32),
         the weight is dequantized into scratch memory of the stream, at most 1 GiB.
     Errors
         Those of :func:`ptxgen.linear`; so are the other arguments.

@@ -16,7 +16,7 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError, described
 from ptxgen.numerics.dtype import FULL, name_of
-from ptxgen.numerics.formats import FORMATS, format_named
+from ptxgen.numerics.formats import FORMATS, as_looked_up, format_named
 from ptxgen.numerics.formats.gguf import PACKINGS
 from ptxgen.numerics.option import Choice, Integer
 from ptxgen.numerics.signature import DIM_MAX
@@ -113,6 +113,18 @@ class QuantizedWeight:
         arrays = {name: getattr(self, name) for name in self.format.dtypes}
         rows = {name: arrays[name].reshape(self.n, size) for name, size in sizes.items()}
         return tuple(rows.get(name, arrays.get(name)) for name in ARRAYS)
+
+    def prepared(self) -> QuantizedWeight:
+        """Returns an equal weight, element for element, that products read as it is stored; the
+        weight itself if there is no such format, or it has it. Scales become f32, exactly, and are
+        repeated for blocks of 64 elements.
+        """
+        row = as_looked_up(self.format)
+        if row is None or row == self.format:
+            return self
+        numbers = as_dtype(self.operands[1], "float32")
+        scales = repeated(numbers, self.format.block // row.block, 1)
+        return QuantizedWeight(row, self.data, scales, shape=(self.n, self.k))
 
 
 def _check_groups(groups: Any, blocks: int) -> None:
@@ -317,7 +329,7 @@ def zeros(
 
 # -- files ------------------------------------------------------------------------------------
 def from_gguf(data: Any, type: str, shape: tuple[int, int]) -> QuantizedWeight:
-    """Unpacks a weight of a GGUF file: the same codes and scales, in the arrays of the format.
+    """Unpacks a weight of a GGUF file, ``scale · code`` and the like, with its codes and scales.
 
     Shapes
         ``shape`` ``(N, K)``, as of ``nn.Linear``: the reverse of the file's. ``data``: the bytes of
@@ -326,7 +338,8 @@ def from_gguf(data: Any, type: str, shape: tuple[int, int]) -> QuantizedWeight:
         ``data`` uint8, an array of NumPy or PyTorch. ``type``: the name of the type, such as
         "Q4_K", in either case.
     Order
-        No sums: it dequantizes to the numbers of ggml, bit for bit.
+        ``w = decoding(code, scale, …)`` of the format of that name, no sums: it dequantizes to the
+        numbers of ggml, bit for bit.
     Errors
         OptionError for a type without a format, ShapeError for another number of bytes, DtypeError.
     Source

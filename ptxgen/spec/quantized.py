@@ -21,7 +21,7 @@ from ptxgen.expr import Expr, ceil_div, var
 from ptxgen.numerics import formula as f
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.dtype import ITEMSIZE
-from ptxgen.numerics.formats import FORMATS
+from ptxgen.numerics.formats import FORMATS, LOOKED_UP_BLOCK
 from ptxgen.numerics.weight_format import Quantized, WeightFormat
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
@@ -36,7 +36,7 @@ STORAGE = {
     "i8": "signed char",
 }
 """C++ types of scales and offsets in memory, by short dtype."""
-PIECE = 64
+PIECE = LOOKED_UP_BLOCK
 """Consecutive elements of a row of the weight that make a block; formats in :data:`LOOKED_UP` have
 a scale for each. The variable ``BLOCKS`` counts the blocks of all rows."""
 SPACE = Space(
@@ -52,11 +52,11 @@ _DTYPES = ("f32", "bf16", "f16")
 
 def looked_up(format: WeightFormat) -> bool:
     """Returns whether GEMM kernels can read a weight of ``format`` as it is stored and look its
-    codes up in a table: 4-bit codes, decoded as scale times codebook entry, with an f32 scale for
-    each block of :data:`PIECE` elements.
+    codes up in a table: 4-bit codes, of a codebook, integers or floats, times an f32 scale for each
+    block of :data:`PIECE` elements.
     """
     plain = format.decoding == "scale * code" and format.scales == "f32" and not format.grouped
-    return plain and format.bits == 4 and format.encoding is None and format.block == PIECE
+    return plain and format.bits == 4 and format.block == PIECE
 
 
 LOOKED_UP = tuple(format for format in FORMATS.values() if looked_up(format))
@@ -79,7 +79,7 @@ class QuantizedSpec(KernelSpec):
     def of(self, dtype: Hashable) -> Self:
         """Returns this kernel for another dtype of x, or for another dtype and format."""
         wanted = dtype if isinstance(dtype, Quantized) else Quantized(str(dtype), self.format)
-        check(self.takes(wanted), self.name, "format", wanted.format, "4-bit codebooks")
+        check(self.takes(wanted), self.name, "format", wanted.format, "4 bits, f32 scales of 64")
         own = {"dtype": self.dtype, "format": self.format}
         changed = {name: v for name, v in wanted._asdict().items() if v != own[name]}
         return replace(cast(Any, self), **changed) if changed else self

@@ -22,7 +22,15 @@ from operator import or_
 from ptxgen.expr import Expr, ceil_div, const
 from ptxgen.numerics.contract import DEFAULT_PLAN, K, N
 from ptxgen.numerics.quantized import WHOLE
-from ptxgen.numerics.weight_format import Quantized, WeightFormat, signed, unsigned
+from ptxgen.numerics.weight_format import (
+    E4M3,
+    E5M2,
+    Quantized,
+    WeightFormat,
+    excess,
+    signed,
+    unsigned,
+)
 from ptxgen.spec import ARCHITECTURES, GemmSpec, Key, Route, RouteTable, Step
 from ptxgen.spec.gemm import space
 from ptxgen.spec.quantized import LOOKED_UP, PIECE, SPACE, DequantizeSpec
@@ -113,6 +121,12 @@ _PINNED = (
     WeightFormat("pinned2", 2, 8, (0.0, 1.0, -1.0, 0.5), "scale * code", "bf16"),
     WeightFormat("pinned3", 3, 8, unsigned(3), "scale * (code - offset)", "f16", "bf16"),
     WeightFormat("pinned4", 4, 8, signed(4), "scale * code"),
+    WeightFormat(
+        *("pinned5", 5, 8, excess(5), "outer_scale * scale * code - outer_offset * offset"),
+        *("u8", "i8", "f16", 16),
+    ),
+    WeightFormat("pinned8", 8, 8, E4M3, "scale * code", "e8m0", grouped=True),
+    WeightFormat("pinned8_2", 8, 8, E5M2, "scale * code", "e4m3"),
 )
 """Weight formats whose kernels are pinned, so that goldens cover the lines of the template that no
 listed format has."""
@@ -154,9 +168,6 @@ def _dequantizing(width: str) -> RouteTable:
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     **{("quantized", *key): partial(_table, key) for key in _keys()},
-    **{
-        ("quantized", "dequantize", width): partial(_dequantizing, width)
-        for width in ("half", "f32")
-    },
+    **{("dequantize", width): partial(_dequantizing, width) for width in ("half", "f32")},
 }
 """Constructors of the route tables, by key."""

@@ -69,7 +69,7 @@ def load(
     for name, (module, q) in found.items():
         device = module.weight.device
         moved = [None if a is None else a.to(device) for a in q.operands]
-        own = QuantizedWeight(q.format, *moved, shape=(q.n, q.k))
+        own = QuantizedWeight(q.format, *moved, shape=(q.n, q.k)).prepared()
         QuantizedLinear._replace(module, own, accumulate)
         done.converted.append(name)
     with torch.no_grad():

@@ -56,7 +56,7 @@ def run(device: Any, name: str, case: Case) -> tuple[Any, Any, bool]:
     x = operand(rng, (case.m, case.k), case.kind, kind)
     anywhere = getattr(spec, "copy_a", None) == "plain"
     unit = 1 if anywhere else 16 // x.itemsize
-    data, scales, _ = q.operands
+    data, scales = q.operands[:2]
     arrays = {
         "x" if forward else "dy": Matrix(
             memory, "x", x.shape, x, dtype=kind, pitch=(-(-case.k // unit) + case.apart) * unit

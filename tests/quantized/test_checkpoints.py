@@ -120,7 +120,7 @@ SCHEMES = {
     "packed": (
         compressed,
         {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": GROUPS},
-        "int4_block_g128_bf16",
+        "int4_block_g64",
     ),
     "floats": (
         float_rows,

@@ -15,7 +15,7 @@ from toy import five
 import ptxgen
 from ptxgen import quantized, reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError
-from ptxgen.numerics.formats import FORMATS
+from ptxgen.numerics.formats import FORMATS, format_named
 from ptxgen.numerics.weight_format import WeightFormat, signed, unsigned
 from ptxgen.ops.explaining import explain
 from ptxgen.runtime.cpu import CpuDevice
@@ -120,6 +120,29 @@ def test_numbers_become_the_nearest_codes(row):
             value = best[-1] if even and known[best[0]] % 2 else best[0]
             value = value if scale else 0.0
             assert found == np.float32(scale) * np.float32(value) + offset
+
+
+@pytest.mark.parametrize("name", ["int4_block_g128_bf16", "int4_block_g64_f16", "nf4"])
+def test_weights_are_prepared_for_products(name):
+    """Products of a weight with coarser or narrower scales, by kernels that read the codes."""
+    q, _ = weight(format_named(name), 40, 3, SEED)
+    fast = q.prepared()
+    assert fast.prepared() is fast and fast.format.name == (
+        "nf4" if q is fast else "int4_block_g64"
+    )
+    same_bits(quantized.dequantize(fast), quantized.dequantize(q), seed=SEED)
+    rng = np.random.default_rng(SEED)
+    for dtype, how in ("bf16", "tc"), ("f32", "simt"), ("f32", "f64"):
+        x, dy = operand(rng, (3, q.k), "normal", dtype), operand(rng, (3, q.n), "normal", dtype)
+        with ptxgen.use_device(CpuDevice()):
+            y = quantized.linear(x, fast, accumulate=how)
+            dx = quantized.linear_dgrad(dy, fast, accumulate=how)
+        same_bits(y, reference.quantized_linear(x, fast, accumulate=how), seed=SEED)
+        same_bits(dx, reference.quantized_linear_dgrad(dy, fast, accumulate=how), seed=SEED)
+        if how != "f64":
+            same_bits(y, reference.quantized_linear(x, q), seed=SEED)
+    found = explain("quantized_linear", 5, q.n, q.k, dtype="bf16", format=fast.format.name)
+    assert (not found.scratch and "int4_block_g64" in str(found)) or fast is q
 
 
 def test_scales_that_their_dtype_has_not_are_refused():

@@ -37,6 +37,23 @@ def register(format: WeightFormat) -> WeightFormat:
     return format
 
 
+def as_looked_up(row: WeightFormat) -> WeightFormat | None:
+    """Returns the format of 4 bits with f32 scales of :data:`LOOKED_UP_BLOCK` elements that has the
+    numbers of ``row``, None if there is none: products read such weights as they are stored.
+    """
+    plain = row.decoding == "scale * code" and row.bits == 4 and row.scales in NUMBERS
+    found = _VARIANT.fullmatch(row.name)
+    base = FORMATS.get(found[1]) if found else row
+    if not plain or row.grouped or row.block % LOOKED_UP_BLOCK or base is None:
+        return None
+    same = (base.block, base.scales) == (LOOKED_UP_BLOCK, "f32")
+    return base if same else variant(base, LOOKED_UP_BLOCK, "f32") if base.variants else None
+
+
+LOOKED_UP_BLOCK = 64
+"""Elements of a block of the formats whose codes GEMM kernels look up."""
+_VARIANTS: dict[str, WeightFormat] = {}
+"""Variants of formats that have been asked for, by name."""
 _VARIANT = re.compile(rf"(\w+?)_g(\d+)(?:_({'|'.join(NUMBERS)}))?")
 """A variant's name: format, block, and the dtype of scales if it is another."""
 
@@ -54,8 +71,10 @@ def variant(row: WeightFormat, block: int, scales: str | None = None) -> WeightF
         raise OptionError(f"format {row.name!r} has blocks of {row.block}, {row.scales} scales")
     name = f"{row.name}_g{block}" + (f"_{scales}" if scales != row.scales else "")
     offsets = scales if row.offsets == row.scales else row.offsets
-    own = replace(row, name=name, block=block, scales=scales, offsets=offsets, variants=False)
-    return register(own)
+    if name not in _VARIANTS:
+        changed = replace(row, name=name, block=block, scales=scales, offsets=offsets)
+        _VARIANTS[name] = replace(changed, variants=False)
+    return _VARIANTS[name]
 
 
 def format_named(name: object, what: str = "format") -> WeightFormat:

@@ -1,4 +1,4 @@
-"""Dispatch of quantized dequantize half, quantized dequantize f32: quantized weights.
+"""Dispatch of dequantize half, dequantize f32: quantized weights.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """
@@ -9,16 +9,16 @@ from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
 
 # ROUTES: route, launches
 ROUTES = Routes({
-    "quantized_dequantize_half": (
+    "dequantize_half": (
         # the only kernel: a thread decodes groups of eight numbers
         (0, (0,)),
     ),
 })
-ROUTES["quantized_dequantize_f32"] = ROUTES["quantized_dequantize_half"]
+ROUTES["dequantize_f32"] = ROUTES["dequantize_half"]
 # QUANTIZED: kernel, c0
 QUANTIZED = {
-    "quantized_dequantize_half": (("quantized_nf4_bf16_402bd4", 128),),
-    "quantized_dequantize_f32": (("quantized_nf4_f32_aac725", 256),),
+    "dequantize_half": (("quantized_nf4_bf16_402bd4", 128),),
+    "dequantize_f32": (("quantized_nf4_f32_aac725", 256),),
 }
 
 

@@ -420,7 +420,7 @@ def linear(
     Accumulation
         ``"tc"``: tensor cores, contract ``tc16/3``, for bfloat16 and float16. ``"simt"``: FMA
         units, contract ``fma/3``, for float32. ``"f64"``: sums in f64, rounded once, contract
-        ``wide/1``, for float32 and formats of 4 bits whose f32 scales are of 64 elements.
+        ``wide/1``, for float32 and formats of 4 bits with f32 scales of 64 elements and no offsets.
         ``"auto"``: tc, or simt for float32.
     Order
         The bits are those of :func:`ptxgen.linear` on ``ptxgen.quantized.dequantize(q, x.dtype)``
@@ -428,8 +428,7 @@ def linear(
         :func:`ptxgen.reference.quantized_linear` returns the same.
     Storage
         Rows of x may have any pitch, and stride 1 along the last dimension. Where no kernel reads
-        the codes (formats other than those of 4 bits with f32 scales of 64 elements, rows off 16
-        bytes, or many rows in float32),
+        the codes (formats other than prepared ones, rows off 16 bytes, or many rows in float32),
         the weight is dequantized into scratch memory of the stream, at most 1 GiB.
     Errors
         Those of :func:`ptxgen.linear`; so are the other arguments.

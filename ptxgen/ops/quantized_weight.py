@@ -16,7 +16,7 @@ from typing import Any
 
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError, described
 from ptxgen.numerics.dtype import FULL, name_of
-from ptxgen.numerics.formats import FORMATS, as_looked_up, format_named
+from ptxgen.numerics.formats import FORMATS, format_named, prepared
 from ptxgen.numerics.formats.gguf import PACKINGS
 from ptxgen.numerics.option import Choice, Integer
 from ptxgen.numerics.signature import DIM_MAX
@@ -115,16 +115,30 @@ class QuantizedWeight:
         return tuple(rows.get(name, arrays.get(name)) for name in ARRAYS)
 
     def prepared(self) -> QuantizedWeight:
-        """Returns an equal weight, element for element, that products read as it is stored; the
-        weight itself if there is no such format, or it has it. Scales become f32, exactly, and are
-        repeated for blocks of 64 elements.
+        """Returns an equal weight, element for element, that products read as it is stored: of 4
+        bits, with f32 scales and offsets of 32 or 64 elements. The weight itself if there is no
+        such format, or it has it.
         """
-        row = as_looked_up(self.format)
+        row = prepared(self.format)
         if row is None or row == self.format:
             return self
-        numbers = as_dtype(self.operands[1], "float32")
-        scales = repeated(numbers, self.format.block // row.block, 1)
-        return QuantizedWeight(row, self.data, scales, shape=(self.n, self.k))
+        each: dict[str, Any] = {}
+        for array, (dtype, _, names) in self.format.beside.items():
+            numbers = _numbers(getattr(self, array), dtype).reshape(self.n, -1, len(names))
+            each |= {name: numbers[:, :, i] for i, name in enumerate(names)}
+        found = {"data": self.data}
+        for array, name in ("scales", "scale"), ("offsets", "offset"):
+            if name not in each:
+                continue
+            numbers = each[name]
+            if f"outer_{name}" in each:
+                outer = repeated(
+                    each[f"outer_{name}"], self.format.outer_block // self.format.block, 1
+                )
+                with quiet():
+                    numbers = outer * numbers
+            found[array] = repeated(numbers, self.format.block // row.block, 1)
+        return QuantizedWeight(row, **found, shape=(self.n, self.k))
 
 
 def _check_groups(groups: Any, blocks: int) -> None:

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
 from ptxgen.cost.kernel import MOVE, KernelCost
+from ptxgen.errors import SpecError
 from ptxgen.expr import Expr, ceil_div, var
 from ptxgen.numerics import formula as f
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.dtype import ITEMSIZE
-from ptxgen.numerics.formats import FORMATS, LOOKED_UP_BLOCK
+from ptxgen.numerics.formats import FORMATS, is_prepared
 from ptxgen.numerics.weight_format import Quantized, WeightFormat
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
@@ -36,7 +38,7 @@ STORAGE = {
     "i8": "signed char",
 }
 """C++ types of scales and offsets in memory, by short dtype."""
-PIECE = LOOKED_UP_BLOCK
+PIECE = 64
 """Consecutive elements of a row of the weight that make a block; formats in :data:`LOOKED_UP` have
 a scale for each. The variable ``BLOCKS`` counts the blocks of all rows."""
 SPACE = Space(
@@ -51,12 +53,38 @@ _DTYPES = ("f32", "bf16", "f16")
 
 
 def looked_up(format: WeightFormat) -> bool:
-    """Returns whether GEMM kernels can read a weight of ``format`` as it is stored and look its
-    codes up in a table: 4-bit codes, of a codebook, integers or floats, times an f32 scale for each
-    block of :data:`PIECE` elements.
+    """Returns whether kernels can hold the values of all codes of ``format`` in a table, which they
+    multiply by the scale: prepared formats (:func:`ptxgen.numerics.formats.is_prepared`) without
+    offsets, in blocks of :data:`PIECE` elements.
     """
-    plain = format.decoding == "scale * code" and format.scales == "f32" and not format.grouped
-    return plain and format.bits == 4 and format.block == PIECE
+    plain = format.decoding == "scale * code" and format.block == PIECE
+    return plain and is_prepared(format)
+
+
+class _Expression(str):
+    """C++ expression of an f32 number, whose operators are f32 operations, each rounded once."""
+
+    def __mul__(self, other: Any) -> _Expression:
+        return _Expression(f"__fmul_rn({self}, {_literal(other)})")
+
+    def __rmul__(self, other: Any) -> _Expression:
+        return _Expression(f"__fmul_rn({_literal(other)}, {self})")
+
+    def __add__(self, other: Any) -> _Expression:
+        return _Expression(f"__fadd_rn({self}, {_literal(other)})")
+
+    def __radd__(self, other: Any) -> _Expression:
+        return _Expression(f"__fadd_rn({_literal(other)}, {self})")
+
+    def __sub__(self, other: Any) -> _Expression:
+        return _Expression(f"__fsub_rn({self}, {_literal(other)})")
+
+    def __rsub__(self, other: Any) -> _Expression:
+        return _Expression(f"__fsub_rn({_literal(other)}, {self})")
+
+
+def _literal(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value.hex()}f"
 
 
 LOOKED_UP = tuple(format for format in FORMATS.values() if looked_up(format))
@@ -83,6 +111,32 @@ class QuantizedSpec(KernelSpec):
         own = {"dtype": self.dtype, "format": self.format}
         changed = {name: v for name, v in wanted._asdict().items() if v != own[name]}
         return replace(cast(Any, self), **changed) if changed else self
+
+
+@cache
+def _fits(spec: KernelSpec, format: WeightFormat) -> bool:
+    """Returns whether a kernel exists with another format: a stage may be larger."""
+    try:
+        replace(cast(Any, spec), format=format)
+    except SpecError:
+        return False
+    return True
+
+
+class PreparedSpec(QuantizedSpec):
+    """Base of the kernels that decode blocks of prepared formats by tables of 16 numbers."""
+
+    def takes(self, dtype: Hashable) -> bool:
+        if not isinstance(dtype, Quantized) or not is_prepared(dtype.format):
+            return False
+        return dtype.format == self.format or _fits(self, dtype.format)
+
+    def decoded(self, code: str) -> str:
+        """Returns the C++ expression of an element in f32, from that of its code's value; its
+        scale and offset are called so.
+        """
+        names = {"scale": _Expression("scale"), "offset": _Expression("offset")}
+        return str(self.format.decode(_Expression(code), **names))
 
 
 class LookedUpSpec(QuantizedSpec):

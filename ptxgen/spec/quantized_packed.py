@@ -17,7 +17,7 @@ from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, CONTEXT, GemmSpec
 from ptxgen.spec.gemm.rasters import Bands, Chunk, Raster
 from ptxgen.spec.gemm.staged import StagedSpec
 from ptxgen.spec.mma import VECTOR
-from ptxgen.spec.quantized import PIECE, LookedUpSpec
+from ptxgen.spec.quantized import PreparedSpec
 
 LAYOUTS = ("NT", "NN")
 """Legal layouts: of the forward product, and of the input gradient."""
@@ -40,6 +40,8 @@ class Packed:
     rows: int
     parts: int
     threads: int
+    block: int
+    scale_bytes: int
 
     @property
     def turns(self) -> int:
@@ -49,16 +51,16 @@ class Packed:
     @property
     def shared(self) -> int:
         """Consecutive vectors of a thread that share a scale."""
-        block = PIECE // INDICES
+        block = self.block // INDICES
         return block if self.turns % block == self.parts % block == 0 else 1
 
     @property
     def nbytes(self) -> int:
         """Bytes of a stage of the weight: for each vector, 16 bytes of indices and an f32 scale."""
-        return self.rows * self.parts * (16 + 4)
+        return self.rows * self.parts * (16 + self.scale_bytes)
 
 
-class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
+class QuantizedGemmSpec(PreparedSpec, GemmSpec):
     """Base of the GEMM kernels whose B is a quantized weight as it is stored: ``data`` (4-bit
     indices) and ``scales`` (f32), together 9 bytes for 16 elements. ``producer_warps``: warps that
     copy the operands.
@@ -94,7 +96,9 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
     def packed(self) -> Packed:
         """Layout of a stage of 4-bit indices."""
         rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
-        return Packed(rows, columns // INDICES, self.producer_warps * WARP // self.crews)
+        threads = self.producer_warps * WARP // self.crews
+        scale_bytes = 8 if self.format.offsets else 4
+        return Packed(rows, columns // INDICES, threads, self.scale_block, scale_bytes)
 
     def check_packed(self) -> None:
         """Raises SpecError if a stage of the weight is not whole vectors of indices, or if the
@@ -135,10 +139,12 @@ class QuantizedGemmSpec(LookedUpSpec, GemmSpec):
         """Pointer parameters of the kernel, in order."""
         alone = "" if self.multiplier == "wgmma" else " __restrict__"
         sums = (ptr("workspace", "float*", optional=True),) if self.partial else ()
+        offsets = (ptr("offsets", f"const float*{alone}"),) if self.format.offsets else ()
         return (
             ptr("a", f"const Element*{alone}"),
             ptr("data", f"const unsigned char*{alone}"),
             ptr("scales", f"const float*{alone}"),
+            *offsets,
             ptr("bias", f"const void*{alone}", optional=True),
             ptr("c", "void*"),
             *sums,

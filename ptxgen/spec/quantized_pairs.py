@@ -11,7 +11,7 @@ from ptxgen.numerics.weight_format import WeightFormat
 from ptxgen.spec.base import ARCHITECTURES, WARP, check
 from ptxgen.spec.gemm import MEANINGS
 from ptxgen.spec.mma import MmaSide
-from ptxgen.spec.quantized import FORMAT, LOOKED_UP
+from ptxgen.spec.quantized import FORMAT, LOOKED_UP, LookedUpSpec
 from ptxgen.spec.quantized_packed import INDICES, LAYOUTS, QuantizedSyncSpec
 
 SPLITS = ("serial",)
@@ -21,7 +21,7 @@ lane reads the pair of decoded elements from its own copy."""
 
 
 @dataclass(frozen=True)
-class QuantizedPairsSpec(QuantizedSyncSpec):
+class QuantizedPairsSpec(LookedUpSpec, QuantizedSyncSpec):
     """An mma.sync kernel whose B is a quantized weight as it is stored: ``data`` and ``scales``.
 
     A CTA computes ``bm`` x ``bn`` outputs, ``bk`` k's per stage. ``warps`` warps, side by side

@@ -3,8 +3,9 @@ gradient), plan, width of operands and tier.
 
 Two kinds of routes:
 
-- *fused* (:data:`FUSED`): kernels that read the weight as it is stored, for the formats of
-  :data:`ptxgen.spec.quantized.LOOKED_UP`;
+- *fused* (:data:`FUSED`): kernels that read the weight as it is stored, for prepared formats
+  (:func:`ptxgen.numerics.formats.is_prepared`), some only for those that are looked up
+  (:func:`ptxgen.spec.quantized.looked_up`);
 - *dequantized*, for all formats: a step decodes the weight into scratch memory in the operands'
   dtype, and a dense route reads it as its B, which is aligned to 16 bytes. The tables use the last
   dense route, which supports every problem, and those with the tiles :data:`TILES` and
@@ -21,6 +22,8 @@ from operator import or_
 
 from ptxgen.expr import Expr, ceil_div, const
 from ptxgen.numerics.contract import DEFAULT_PLAN, K, N
+from ptxgen.numerics.formats import prepared
+from ptxgen.numerics.formats.zero_point import INT4_ZERO_POINT
 from ptxgen.numerics.quantized import WHOLE
 from ptxgen.numerics.weight_format import (
     E4M3,
@@ -31,9 +34,10 @@ from ptxgen.numerics.weight_format import (
     signed,
     unsigned,
 )
-from ptxgen.spec import ARCHITECTURES, GemmSpec, Key, Route, RouteTable, Step
+from ptxgen.spec import ARCHITECTURES, GemmSpec, KernelSpec, Key, Route, RouteTable, Step
 from ptxgen.spec.gemm import space
 from ptxgen.spec.quantized import LOOKED_UP, PIECE, SPACE, DequantizeSpec
+from ptxgen.spec.quantized_packed import QuantizedGemmSpec
 from ptxgen.tiles import gemm, quantized_mma, quantized_ptx
 
 WEIGHT = "b_dequantized"
@@ -132,12 +136,23 @@ _PINNED = (
 listed format has."""
 
 
-def _pinned(key: Key) -> Iterator[DequantizeSpec]:
-    """Yields kernels of the formats in ``_PINNED``, for the goldens, if ``key`` is the first of
-    this module's tables, so that each is yielded once.
+def _pinned(key: Key) -> Iterator[KernelSpec]:
+    """Yields kernels of formats that no table lists, for the goldens, if ``key`` is the first of
+    this module's tables, so that each is yielded once: dequantization of ``_PINNED``, and products
+    with a weight that has offsets, by kernels with teams of producers and without.
     """
-    if key == next(_keys()):
-        yield from (DequantizeSpec("bf16", format=row) for row in _PINNED)
+    if key != next(_keys()):
+        return
+    yield from (DequantizeSpec("bf16", format=row) for row in _PINNED)
+    row = prepared(INT4_ZERO_POINT)
+    assert row is not None, "4 bits in blocks of 128"
+    kind, seen = Quantized("bf16", row), set()
+    for route in quantized_mma.routes("NT"):
+        spec = route.main
+        of = type(spec), isinstance(spec, QuantizedGemmSpec) and spec.teams is None
+        if isinstance(spec, QuantizedGemmSpec) and of not in seen and spec.takes(kind):
+            seen.add(of)
+            yield spec.of(kind)
 
 
 def _within(dequantise: Step, fused: tuple[Route, ...]) -> Expr:

@@ -13,7 +13,7 @@ from toy import five
 import ptxgen
 from ptxgen import nf4, quantized
 from ptxgen.errors import OptionError
-from ptxgen.numerics.formats import FORMATS
+from ptxgen.numerics.formats import FORMATS, format_named
 from ptxgen.spec.quantized_packed import QuantizedGemmSpec
 from ptxgen.tiles import SPECS, TABLES
 
@@ -62,15 +62,19 @@ def test_every_route_has_the_dense_bits(name):
     assert served
 
 
+PREPARED = [f"{name}_prepared" for name in ("int4_zero_point", "q4_0", "q4_1", "q4_k", "mxfp4")]
+"""Formats that products read as they are stored, with offsets and without, in both blocks."""
+
+
 @pytest.mark.parametrize("dtype", NAMES)
-@pytest.mark.parametrize("name", [*FORMATS, five.FORMAT.name])
+@pytest.mark.parametrize("name", [*FORMATS, five.FORMAT.name, *PREPARED])
 def test_every_format_has_the_dense_bits(name, dtype):
-    """Every format, and one that a test registers, has the bits of dense products and of the CPU
-    device.
+    """Every format, one that a test registers, and those that products read as they are stored,
+    have the bits of dense products and of the CPU device.
     """
     with registries_kept():
         quantized.register(five.FORMAT)
-        q, codes = weight(FORMATS[name], 70, 12, 5)
+        q, codes = weight(format_named(name), 70, 12, 5)
         on_gpu = [None if a is None else moved(a) for a in q.operands]
         there = quantized.QuantizedWeight(name, *on_gpu, shape=(q.n, q.k))
         w = quantized.dequantize(there, NAMES[dtype])

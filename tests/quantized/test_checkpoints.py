@@ -110,8 +110,12 @@ def float_rows(n, k):
 GROUPS = {"group_0": {"weights": {"num_bits": 4, "type": "int"}, "input_activations": None}}
 FLOATS = {"group_0": {"weights": {"num_bits": 8, "type": "float"}, "input_activations": None}}
 SCHEMES = {
-    "awq": (awq, {"quant_method": "awq", "bits": 4, "version": "gemm"}, "int4_zero_point_g64"),
-    "gptq": (gptq, {"quant_method": "gptq", "bits": 4}, "int4_zero_point_g64"),
+    "awq": (
+        awq,
+        {"quant_method": "awq", "bits": 4, "version": "gemm"},
+        "int4_zero_point_g64_prepared",
+    ),
+    "gptq": (gptq, {"quant_method": "gptq", "bits": 4}, "int4_zero_point_g64_prepared"),
     "act_order": (
         lambda n, k: gptq(n, k, True),
         {"quant_method": "gptq", "bits": 4, "desc_act": True},
@@ -120,7 +124,7 @@ SCHEMES = {
     "packed": (
         compressed,
         {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": GROUPS},
-        "int4_block_g64",
+        "int4_block_g128_bf16_prepared",
     ),
     "floats": (
         float_rows,
@@ -272,7 +276,7 @@ def test_gguf_files_are_loaded(tmp_path):
     made = model()
     done = ptxgen.torch.convert(made, weights=file)
     assert (done.converted, done.missing, done.unused) == (["up", "down"], [], [])
-    assert same_as_dense(made) == {"q4_0", "q8_0"}
+    assert same_as_dense(made) == {"q4_0_prepared", "q8_0"}
     assert 0 < (made.embed.weight - state["embed.weight"]).abs().max() < 0.1
     file.write_bytes(file.read_bytes()[:5000])
     with pytest.raises(CheckpointError, match=r"model.gguf cannot be read"):

@@ -15,12 +15,13 @@ from toy import five
 import ptxgen
 from ptxgen import quantized, reference
 from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError
-from ptxgen.numerics.formats import FORMATS, format_named
-from ptxgen.numerics.weight_format import WeightFormat, signed, unsigned
+from ptxgen.numerics.formats import FORMATS, format_named, is_prepared
+from ptxgen.numerics.weight_format import Quantized, WeightFormat, signed, unsigned
 from ptxgen.ops.explaining import explain
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.quantized import LOOKED_UP
-from ptxgen.tiles import SPECS
+from ptxgen.spec.quantized_packed import QuantizedGemmSpec
+from ptxgen.tiles import SPECS, TABLES
 
 SEED = 51
 DTYPES = ("f32", "bf16", "f16")
@@ -122,27 +123,72 @@ def test_numbers_become_the_nearest_codes(row):
             assert found == np.float32(scale) * np.float32(value) + offset
 
 
-@pytest.mark.parametrize("name", ["int4_block_g128_bf16", "int4_block_g64_f16", "nf4"])
+PREPARED = {
+    "nf4": "nf4",
+    "int4_block": "int4_block",
+    "int4_block_asym": "int4_block_asym",
+    "int4_block_g128_bf16": "int4_block_g128_bf16_prepared",
+    "int4_zero_point": "int4_zero_point_prepared",
+    "q4_1": "q4_1_prepared",
+    "q4_k": "q4_k_prepared",
+    "iq4_xs": "iq4_xs_prepared",
+    "mxfp4": "mxfp4_prepared",
+    "nvfp4": None,  # blocks of 16
+    "q5_0": None,  # 5 bits
+    "int4_zero_point_ordered": None,  # groups in any order
+}
+"""Formats, and the formats that products read as they are stored."""
+
+
+@pytest.mark.parametrize("name", PREPARED)
 def test_weights_are_prepared_for_products(name):
-    """Products of a weight with coarser or narrower scales, by kernels that read the codes."""
-    q, _ = weight(format_named(name), 40, 3, SEED)
+    """Products read the codes, with the bits of the weight before it was prepared."""
+    wanted = PREPARED[name]
+    q, _ = weight(format_named(name), 72, -(-256 // format_named(name).unit), SEED)
     fast = q.prepared()
-    assert fast.prepared() is fast and fast.format.name == (
-        "nf4" if q is fast else "int4_block_g64"
-    )
+    assert fast.prepared() is fast and fast.format is format_named(fast.format.name)
+    assert fast.format.name == (wanted or name)
     same_bits(quantized.dequantize(fast), quantized.dequantize(q), seed=SEED)
-    rng = np.random.default_rng(SEED)
-    for dtype, how in ("bf16", "tc"), ("f32", "simt"), ("f32", "f64"):
-        x, dy = operand(rng, (3, q.k), "normal", dtype), operand(rng, (3, q.n), "normal", dtype)
-        with ptxgen.use_device(CpuDevice()):
-            y = quantized.linear(x, fast, accumulate=how)
-            dx = quantized.linear_dgrad(dy, fast, accumulate=how)
-        same_bits(y, reference.quantized_linear(x, fast, accumulate=how), seed=SEED)
-        same_bits(dx, reference.quantized_linear_dgrad(dy, fast, accumulate=how), seed=SEED)
-        if how != "f64":
-            same_bits(y, reference.quantized_linear(x, q), seed=SEED)
     found = explain("quantized_linear", 5, q.n, q.k, dtype="bf16", format=fast.format.name)
-    assert (not found.scratch and "int4_block_g64" in str(found)) or fast is q
+    assert bool(found.scratch) == (wanted is None)
+    if wanted is None:
+        return
+    rng = np.random.default_rng(SEED)
+    for dtype in ("bf16", "f16"):
+        x, dy = (operand(rng, (9, size), "normal", dtype) for size in (q.k, q.n))
+        bias = operand(rng, (q.n,), "normal", dtype)
+        with ptxgen.use_device(CpuDevice()):
+            y, dx = quantized.linear(x, fast, bias), quantized.linear_dgrad(dy, fast)
+            same_bits(quantized.linear(x[3:4], fast, bias), y[3:4], seed=SEED)
+        same_bits(y, reference.quantized_linear(x, q, bias), seed=SEED)
+        same_bits(dx, reference.quantized_linear_dgrad(dy, q), seed=SEED)
+
+
+@pytest.mark.parametrize("layout", ["NT", "NN"])
+def test_every_family_of_kernels_reads_prepared_weights(layout):
+    """The kernels of each family that decode by tables, with offsets and with blocks of 32."""
+    dtype = "bf16"
+    table = TABLES["quantized", layout, "chunks", "half", "tc"]
+    for name in ("int4_zero_point_prepared", "q4_k_prepared"):
+        row, ran = format_named(name), set()
+        q, _ = weight(row, 136, 4, SEED)
+        rng = np.random.default_rng(SEED)
+        x = operand(rng, (17, q.k if layout == "NT" else q.n), "normal", dtype)
+        call = quantized.linear if layout == "NT" else quantized.linear_dgrad
+        oracle = "quantized_linear" if layout == "NT" else "quantized_linear_dgrad"
+        expected = getattr(reference, oracle)(x, q)
+        for i, route in enumerate(table.routes):
+            spec = route.main
+            kind = type(spec), getattr(spec, "teams", None), getattr(spec, "copy_a", None)
+            if not (isinstance(spec, QuantizedGemmSpec) and route.takes(Quantized(dtype, row))):
+                continue
+            if kind in ran:
+                continue
+            kernel = table.route(i, Quantized(dtype, row)).name
+            with ptxgen.use_device(CpuDevice()):
+                same_bits(call(x, q, kernel=kernel), expected, seed=SEED, what=kernel)
+            ran.add(kind)
+        assert {kind.__name__ for kind, *_ in ran} == {"QuantizedTensorSpec", "QuantizedWgmmaSpec"}
 
 
 def test_scales_that_their_dtype_has_not_are_refused():
@@ -200,6 +246,8 @@ def test_a_format_is_explained_and_has_kernels_of_its_own(row):
     first = found.launches[0].kernel
     if row in LOOKED_UP:
         assert first in SPECS and not found.scratch
+    elif is_prepared(row):
+        assert row.name in first and first not in SPECS and not found.scratch
     else:
         assert first.startswith(f"quantized_{row.name}_bf16_") and first not in SPECS
         assert found.scratch

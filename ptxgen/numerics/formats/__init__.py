@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 from ptxgen.errors import OptionError, SpecError, described, proposal
 from ptxgen.lazy import LazyDict, made
@@ -37,21 +38,42 @@ def register(format: WeightFormat) -> WeightFormat:
     return format
 
 
-def as_looked_up(row: WeightFormat) -> WeightFormat | None:
-    """Returns the format of 4 bits with f32 scales of :data:`LOOKED_UP_BLOCK` elements that has the
-    numbers of ``row``, None if there is none: products read such weights as they are stored.
+def prepared(row: WeightFormat) -> WeightFormat | None:
+    """Returns the format with the numbers of ``row`` whose codes products look up in a table made
+    for each block: 4 bits, with f32 scales, and f32 offsets if any, of 32 or 64 elements; ``row``
+    itself if it is such a format, None if there is none.
+
+    Outer scales and offsets are multiplied into the inner ones, which rounds once to f32, as
+    ``row.decoding`` does.
     """
-    plain = row.decoding == "scale * code" and row.bits == 4 and row.scales in NUMBERS
-    found = _VARIANT.fullmatch(row.name)
-    base = FORMATS.get(found[1]) if found else row
-    if not plain or row.grouped or row.block % LOOKED_UP_BLOCK or base is None:
+    if is_prepared(row):
+        return row
+    block = next((each for each in BLOCKS if row.block % each == 0), None)
+    decoding = row.decoding.replace("outer_scale * scale *", "scale *")
+    decoding = decoding.replace("outer_offset * offset", "offset")
+    if block is None or row.bits != 4 or row.grouped or "outer" in decoding:
         return None
-    same = (base.block, base.scales) == (LOOKED_UP_BLOCK, "f32")
-    return base if same else variant(base, LOOKED_UP_BLOCK, "f32") if base.variants else None
+    name, offsets = f"{row.name}{_PREPARED}", row.offsets and "f32"
+    if name not in _VARIANTS:
+        changed = {"decoding": decoding, "scales": "f32", "offsets": offsets}
+        single = {"outer": None, "outer_block": 0, "quantize": None, "variants": False}
+        fields: dict[str, Any] = {**changed, **single, "name": name, "block": block}
+        _VARIANTS[name] = replace(row, **fields)
+    return _VARIANTS[name]
 
 
-LOOKED_UP_BLOCK = 64
-"""Elements of a block of the formats whose codes GEMM kernels look up."""
+def is_prepared(row: WeightFormat) -> bool:
+    """Returns whether products read a weight of format ``row`` as it is stored, by a table of 16
+    numbers for each block.
+    """
+    single = row.bits == 4 and row.block in BLOCKS and not row.grouped and row.outer is None
+    return single and row.scales == "f32" and row.offsets in (None, "f32")
+
+
+BLOCKS = 64, 32
+"""Elements of a block of prepared formats, the preferred first."""
+_PREPARED = "_prepared"
+"""Ending of the names of prepared formats."""
 _VARIANTS: dict[str, WeightFormat] = {}
 """Variants of formats that have been asked for, by name."""
 _VARIANT = re.compile(rf"(\w+?)_g(\d+)(?:_({'|'.join(NUMBERS)}))?")
@@ -88,6 +110,10 @@ def format_named(name: object, what: str = "format") -> WeightFormat:
         return name
     if isinstance(name, str) and name in FORMATS:
         return FORMATS[name]
+    if isinstance(name, str) and name.endswith(_PREPARED):
+        row = prepared(format_named(name.removesuffix(_PREPARED), what))
+        if row is not None:
+            return row
     found = _VARIANT.fullmatch(name) if isinstance(name, str) else None
     if found and (row := FORMATS.get(found[1])) and row.variants:
         return variant(row, int(found[2]), found[3])

@@ -25,7 +25,11 @@ from ptxgen.build.compile import Job, compile_many
 from ptxgen.build.render import render
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ACTIVATIONS, OPERATIONS
+from ptxgen.numerics.dtype import FULL
+from ptxgen.numerics.formats import format_named
+from ptxgen.numerics.weight_format import Quantized, WeightFormat
 from ptxgen.ops.gemm import table_of
+from ptxgen.ops.quantized import quantized_dequantize
 from ptxgen.program.launch import architecture, launch
 from ptxgen.runtime import get_device
 from ptxgen.runtime.arrays import ArrayView
@@ -43,7 +47,7 @@ from ptxgen.spec import (
     of_result,
 )
 from ptxgen.spec.quantized import LOOKED_UP
-from ptxgen.spec.quantized import PIECE as BLOCK
+from ptxgen.spec.quantized_packed import QuantizedGemmSpec
 from ptxgen.tiles import TABLES
 
 NUMPY = {
@@ -244,12 +248,31 @@ def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | 
     return "same" if got.tobytes() == expected.tobytes() else "different"
 
 
+def weight_of(row: WeightFormat, shape: tuple[int, int], rng: Any) -> quantized.QuantizedWeight:
+    """Returns a weight of random codes, scales and offsets in f32."""
+    n, sizes = shape[0], row.sizes(shape[1])
+    arrays: dict[str, Any] = {"data": rng.integers(0, 256, (n, sizes.pop("data")), np.uint8)}
+    for name, size in sizes.items():
+        arrays[name] = rng.standard_normal((n, size), dtype=np.float32)
+    return quantized.QuantizedWeight(row, **arrays, shape=shape)
+
+
+def run_dequantize(first: Any, m: int, n: int, k: int, rng: Any) -> str | None:
+    """Dequantizes a weight of rows rounded up to blocks; returns as :func:`run`."""
+    row = first.format
+    q = weight_of(row, (max(n, 1), max(-(-k // row.block), 1) * row.block), rng)
+    with use_device(DEVICE):
+        got = quantized_dequantize.function(*q.operands, format=row.name, dtype=FULL[first.dtype])
+    expected = reference.dequantize(q, FULL[first.dtype])
+    return "same" if got.tobytes() == expected.tobytes() else "different"
+
+
 def run_quantized(name: str, first: Any, m: int, n: int, k: int, rng: Any) -> str | None:
     """Runs a product with quantized weights, sizes rounded up to blocks; returns as :func:`run`."""
-    forward = first.layout == "NT"
+    forward, row = first.layout == "NT", getattr(first, "format", LOOKED_UP[0])
     rows, columns = (n, k) if forward else (k, n)
-    whole = max(rows, 1), max(-(-columns // BLOCK), 1) * BLOCK
-    q = quantized.quantize(rng.standard_normal(whole, dtype=np.float32), LOOKED_UP[0])
+    whole = max(rows, 1), max(-(-columns // row.block), 1) * row.block
+    q = weight_of(row, whole, rng)
     x = rng.standard_normal((m, whole[forward]), dtype=np.float32).astype(NUMPY[first.dtype])
     how = "linear" if forward else "linear_dgrad"
     try:
@@ -327,9 +350,19 @@ def main() -> int:
     ]
     # Logits that are rounded numbers have kernels of their own, with slopes and a bias.
     twins += [
-        (route.of(dataclasses.replace(route.main.form, rounded=True)), key)
+        (route.of(dataclasses.replace(route.main.form, rounds_scores=True)), key)
         for route, key in twins
         if key[0] == "attention" and not getattr(route.main, "mapped", False)
+    ]
+    # Prepared formats, of 4 bits with offsets and of 8 bits, have kernels of their own.
+    prepared = [format_named(name) for name in ("int4_zero_point_prepared", "int8_block")]
+    twins += [
+        (route.of(Quantized("bf16", row)), key)
+        for key in TABLES
+        if key[0] == "quantized" and key[-1] == "tc"
+        for route in TABLES[key].routes
+        for row in prepared
+        if isinstance(route.main, QuantizedGemmSpec) and route.takes(Quantized("bf16", row))
     ]
     routes = {
         r.name: (r, key)
@@ -343,7 +376,9 @@ def main() -> int:
     for name, (route, key) in sorted(routes.items()):
         first: Any = route.main
         found: list[str | None]
-        if "data" in route.kernels[0].abi.offsets:
+        if key[0] == "dequantize":
+            found = [run_dequantize(first, m, n, k, rng) for m, n, k in ((1, 1, 1), (3, 5, 700))]
+        elif "data" in route.kernels[0].abi.offsets:
             found = [run_quantized(name, first, m, n, k, rng) for m, n, k in shapes(first)]
         elif key[0] == "int4":
             found = [x for mnk in shapes(first) for x in run_int4(name, key, *mnk, rng)]

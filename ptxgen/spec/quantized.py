@@ -57,7 +57,7 @@ def looked_up(format: WeightFormat) -> bool:
     multiply by the scale: prepared formats (:func:`ptxgen.numerics.formats.is_prepared`) without
     offsets, in blocks of :data:`PIECE` elements.
     """
-    plain = format.decoding == "scale * code" and format.block == PIECE
+    plain = format.decoding == "scale * code" and format.block == PIECE and format.bits == 4
     return plain and is_prepared(format)
 
 
@@ -124,7 +124,9 @@ def _fits(spec: KernelSpec, format: WeightFormat) -> bool:
 
 
 class PreparedSpec(QuantizedSpec):
-    """Base of the kernels that decode blocks of prepared formats by tables of 16 numbers."""
+    """Base of the kernels that read weights of prepared formats: codes of 4 bits are looked up in a
+    table of 16 numbers for each block, codes of 8 bits decoded one by one.
+    """
 
     def takes(self, dtype: Hashable) -> bool:
         if not isinstance(dtype, Quantized) or not is_prepared(dtype.format):

@@ -33,13 +33,15 @@ ROWS = 8
 
 @dataclass(frozen=True)
 class Packed:
-    """A stage of 4-bit indices: ``rows`` rows of ``parts`` 16-byte vectors, copied by ``threads``
-    threads.
+    """A stage of codes of ``bits`` bits: ``rows`` rows of ``parts`` 16-byte vectors, copied by
+    ``threads`` threads. ``block``: codes that share a scale; ``scale_bytes``: bytes of a scale, and
+    of an offset if the format has them.
     """
 
     rows: int
     parts: int
     threads: int
+    bits: int
     block: int
     scale_bytes: int
 
@@ -51,8 +53,13 @@ class Packed:
     @property
     def shared(self) -> int:
         """Consecutive vectors of a thread that share a scale."""
-        block = self.block // INDICES
+        block = self.block // self.codes
         return block if self.turns % block == self.parts % block == 0 else 1
+
+    @property
+    def codes(self) -> int:
+        """Codes in a 16-byte vector."""
+        return 128 // self.bits
 
     @property
     def nbytes(self) -> int:
@@ -94,11 +101,13 @@ class QuantizedGemmSpec(PreparedSpec, GemmSpec):
 
     @property
     def packed(self) -> Packed:
-        """Layout of a stage of 4-bit indices."""
+        """Layout of a stage of the weight's codes."""
         rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
         threads = self.producer_warps * WARP // self.crews
         scale_bytes = 8 if self.format.offsets else 4
-        return Packed(rows, columns // INDICES, threads, self.scale_block, scale_bytes)
+        bits = self.format.bits
+        parts = columns * bits // 128
+        return Packed(rows, parts, threads, bits, self.scale_block, scale_bytes)
 
     def check_packed(self) -> None:
         """Raises SpecError if a stage of the weight is not whole vectors of indices, or if the
@@ -106,7 +115,7 @@ class QuantizedGemmSpec(PreparedSpec, GemmSpec):
         """
         packed, name = self.packed, self.name
         check(self.layout in LAYOUTS, name, "layout", self.layout, LAYOUTS)
-        columns = packed.parts * INDICES
+        columns = packed.parts * packed.codes
         there = self.bk if self.along_k else self.bn
         check(columns == there, name, "whole vectors of indices", columns, there)
         at_once, vectors = ROWS * packed.parts, packed.rows * packed.parts
@@ -124,7 +133,7 @@ class QuantizedGemmSpec(PreparedSpec, GemmSpec):
 
     @property
     def cost(self) -> KernelCost:
-        packed = N * K * 9 // 16
+        packed = N * K * round(2 * self.format.bits_of_all) // 16
         loads = ceil_div(N, self.bn) * (M * K * 2) + ceil_div(M, self.bm) * packed
         operands = M * K * 2 + packed
         return replace(super().cost, loads=loads, operands=operands)

@@ -23,21 +23,24 @@ from operator import or_
 from ptxgen.expr import Expr, ceil_div, const
 from ptxgen.numerics.contract import DEFAULT_PLAN, K, N
 from ptxgen.numerics.formats import prepared
+from ptxgen.numerics.formats.int8 import INT8_BLOCK
 from ptxgen.numerics.formats.zero_point import INT4_ZERO_POINT
 from ptxgen.numerics.quantized import WHOLE
 from ptxgen.numerics.weight_format import (
+    E2M1,
     E4M3,
     E5M2,
     Quantized,
     WeightFormat,
     excess,
-    signed,
     unsigned,
 )
 from ptxgen.spec import ARCHITECTURES, GemmSpec, KernelSpec, Key, Route, RouteTable, Step
 from ptxgen.spec.gemm import space
 from ptxgen.spec.quantized import LOOKED_UP, PIECE, SPACE, DequantizeSpec
-from ptxgen.spec.quantized_packed import QuantizedGemmSpec
+from ptxgen.spec.quantized_mma import QuantizedTensorSpec
+from ptxgen.spec.quantized_packed import LAYOUTS, QuantizedGemmSpec
+from ptxgen.spec.quantized_wgmma import QuantizedWgmmaSpec
 from ptxgen.tiles import gemm, quantized_mma, quantized_ptx
 
 WEIGHT = "b_dequantized"
@@ -124,7 +127,7 @@ def _table(key: Key) -> RouteTable:
 _PINNED = (
     WeightFormat("pinned2", 2, 8, (0.0, 1.0, -1.0, 0.5), "scale * code", "bf16"),
     WeightFormat("pinned3", 3, 8, unsigned(3), "scale * (code - offset)", "f16", "bf16"),
-    WeightFormat("pinned4", 4, 8, signed(4), "scale * code"),
+    WeightFormat("pinned4", 4, 8, E2M1, "scale * code"),
     WeightFormat(
         *("pinned5", 5, 8, excess(5), "outer_scale * scale * code - outer_offset * offset"),
         *("u8", "i8", "f16", 16),
@@ -138,21 +141,30 @@ listed format has."""
 
 def _pinned(key: Key) -> Iterator[KernelSpec]:
     """Yields kernels of formats that no table lists, for the goldens, if ``key`` is the first of
-    this module's tables, so that each is yielded once: dequantization of ``_PINNED``, and products
-    with a weight that has offsets, by kernels with teams of producers and without.
+    this module's tables, so that each is yielded once: dequantization of ``_PINNED``; products with
+    a weight that has offsets, by kernels with teams of producers; one with codes of 8 bits.
     """
     if key != next(_keys()):
         return
     yield from (DequantizeSpec("bf16", format=row) for row in _PINNED)
     row = prepared(INT4_ZERO_POINT)
     assert row is not None, "4 bits in blocks of 128"
-    kind, seen = Quantized("bf16", row), set()
-    for route in quantized_mma.routes("NT"):
-        spec = route.main
-        of = type(spec), isinstance(spec, QuantizedGemmSpec) and spec.teams is None
-        if isinstance(spec, QuantizedGemmSpec) and of not in seen and spec.takes(kind):
-            seen.add(of)
-            yield spec.of(kind)
+    yield _first(QuantizedTensorSpec, row, teams=True)
+    yield _first(QuantizedWgmmaSpec, row, teams=True)
+    yield _first(QuantizedTensorSpec, INT8_BLOCK, teams=False)
+
+
+def _first(kind: type[QuantizedGemmSpec], row: WeightFormat, teams: bool) -> KernelSpec:
+    """Returns the first listed kernel of a class, with teams of producers or without, for another
+    format.
+    """
+    dtype = Quantized("bf16", row)
+    listed = (route.main for layout in LAYOUTS for route in quantized_mma.routes(layout))
+    return next(
+        spec.of(dtype)
+        for spec in listed
+        if isinstance(spec, kind) and bool(spec.teams) == teams and spec.takes(dtype)
+    )
 
 
 def _within(dequantise: Step, fused: tuple[Route, ...]) -> Expr:

@@ -14,6 +14,7 @@ import ptxgen
 from ptxgen import nf4, quantized
 from ptxgen.errors import OptionError
 from ptxgen.numerics.formats import FORMATS, format_named
+from ptxgen.numerics.weight_format import Quantized
 from ptxgen.spec.quantized_packed import QuantizedGemmSpec
 from ptxgen.tiles import SPECS, TABLES
 
@@ -62,7 +63,13 @@ def test_every_route_has_the_dense_bits(name):
     assert served
 
 
-PREPARED = [f"{name}_prepared" for name in ("int4_zero_point", "q4_0", "q4_1", "q4_k", "mxfp4")]
+PREPARED = [
+    f"{name}_prepared"
+    for name in (
+        *("int4_zero_point", "q4_0", "q4_1", "q4_k", "mxfp4"),
+        *("int8_zero_point", "q8_0", "fp8_e4m3", "mxfp8"),
+    )
+]
 """Formats that products read as they are stored, with offsets and without, in both blocks."""
 
 
@@ -126,6 +133,35 @@ def test_kernels_that_read_the_weight_as_it_is(name):
     assert torch.equal(beside[:, :-3], expected) and beside[:, -3:].isnan().all()
     for rows in (slice(0, 1), slice(1, m), slice(m // 2, m // 2 + 3)):
         assert torch.equal(call(given[rows], q), expected[rows])
+
+
+READ = ("int4_zero_point_prepared", "q4_1_prepared", "int8_block", "int8_zero_point_prepared")
+"""Formats with offsets and without, of 4 and 8 bits, whose kernels are derived from listed ones."""
+
+
+@pytest.mark.parametrize("layout", ["NT", "NN"])
+@pytest.mark.parametrize("name", [*READ, "fp8_e4m3_prepared"])
+def test_every_kernel_reads_prepared_weights(name, layout):
+    """All kernels that a format has, on whole tiles and cut ones."""
+    row, dtype, ran = format_named(name), torch.bfloat16, 0
+    q, _ = weight(row, 392, 640 // row.block, 7)
+    there = quantized.QuantizedWeight(
+        name, *(None if a is None else moved(a) for a in q.operands), shape=(q.n, q.k)
+    )
+    w = quantized.dequantize(there, dtype)
+    call = quantized.linear if layout == "NT" else quantized.linear_dgrad
+    dense = ptxgen.linear if layout == "NT" else ptxgen.linear_dgrad
+    table, kind = TABLES["quantized", layout, "chunks", "half", "tc"], Quantized("bf16", row)
+    for i, route in enumerate(table.routes):
+        if not isinstance(route.main, QuantizedGemmSpec) or not route.takes(kind):
+            continue
+        kernel, m = table.route(i, kind).name, route.main.bm + 1
+        torch.manual_seed(i)
+        x = torch.randn(m, q.k if layout == "NT" else q.n, device="cuda").to(dtype)
+        assert alike(call(x, there, kernel=kernel), dense(x, w, layout="nk")), kernel
+        torch.cuda.synchronize()
+        ran += 1
+    assert ran > 8
 
 
 @pytest.mark.parametrize("dtype", NAMES.values(), ids=str)

@@ -133,6 +133,12 @@ PREPARED = {
     "q4_k": "q4_k_prepared",
     "iq4_xs": "iq4_xs_prepared",
     "mxfp4": "mxfp4_prepared",
+    "int8_block": "int8_block",
+    "int8_zero_point": "int8_zero_point_prepared",
+    "q8_0": "q8_0_prepared",
+    "fp8_e4m3": "fp8_e4m3_prepared",
+    "fp8_e5m2": "fp8_e5m2_prepared",
+    "mxfp8": "mxfp8_prepared",
     "nvfp4": None,  # blocks of 16
     "q5_0": None,  # 5 bits
     "int4_zero_point_ordered": None,  # groups in any order
@@ -166,10 +172,10 @@ def test_weights_are_prepared_for_products(name):
 
 @pytest.mark.parametrize("layout", ["NT", "NN"])
 def test_every_family_of_kernels_reads_prepared_weights(layout):
-    """The kernels of each family that decode by tables, with offsets and with blocks of 32."""
+    """The kernels of each family, with offsets, with blocks of 32, and with codes of 8 bits."""
     dtype = "bf16"
     table = TABLES["quantized", layout, "chunks", "half", "tc"]
-    for name in ("int4_zero_point_prepared", "q4_k_prepared"):
+    for name in ("int4_zero_point_prepared", "q4_k_prepared", "int8_zero_point_prepared"):
         row, ran = format_named(name), set()
         q, _ = weight(row, 136, 4, SEED)
         rng = np.random.default_rng(SEED)

@@ -39,9 +39,9 @@ def register(format: WeightFormat) -> WeightFormat:
 
 
 def prepared(row: WeightFormat) -> WeightFormat | None:
-    """Returns the format with the numbers of ``row`` whose codes products look up in a table made
-    for each block: 4 bits, with f32 scales, and f32 offsets if any, of 32 or 64 elements; ``row``
-    itself if it is such a format, None if there is none.
+    """Returns the format with the numbers of ``row`` that products read as it is stored: codes of 4
+    or 8 bits, with f32 scales, and f32 offsets if any, of 32 or 64 elements; ``row`` itself if it
+    is such a format, None if there is none.
 
     Outer scales and offsets are multiplied into the inner ones, which rounds once to f32, as
     ``row.decoding`` does.
@@ -51,7 +51,7 @@ def prepared(row: WeightFormat) -> WeightFormat | None:
     block = next((each for each in BLOCKS if row.block % each == 0), None)
     decoding = row.decoding.replace("outer_scale * scale *", "scale *")
     decoding = decoding.replace("outer_offset * offset", "offset")
-    if block is None or row.bits != 4 or row.grouped or "outer" in decoding:
+    if block is None or row.bits not in _WIDTHS or row.grouped or "outer" in decoding:
         return None
     name, offsets = f"{row.name}{_PREPARED}", row.offsets and "f32"
     if name not in _VARIANTS:
@@ -63,13 +63,13 @@ def prepared(row: WeightFormat) -> WeightFormat | None:
 
 
 def is_prepared(row: WeightFormat) -> bool:
-    """Returns whether products read a weight of format ``row`` as it is stored, by a table of 16
-    numbers for each block.
-    """
-    single = row.bits == 4 and row.block in BLOCKS and not row.grouped and row.outer is None
+    """Returns whether products read a weight of format ``row`` as it is stored."""
+    single = row.bits in _WIDTHS and row.block in BLOCKS and not row.grouped and row.outer is None
     return single and row.scales == "f32" and row.offsets in (None, "f32")
 
 
+_WIDTHS = 4, 8
+"""Bits of a code of prepared formats."""
 BLOCKS = 64, 32
 """Elements of a block of prepared formats, the preferred first."""
 _PREPARED = "_prepared"

@@ -36,7 +36,8 @@ def chunks_of(length: int, device: CpuDevice) -> Iterator[None]:
     spaces |= {key: grouped.space(cut) for key in groups.TABLES if groups.PLAN[key[2]] == cut.name}
 
     derived = gemm.space(cut).derived
-    spaces |= {key: replace(TABLES[key].space, derived=derived) for key in quantized.TABLES}
+    of_products = (key for key in quantized.TABLES if key[0] == "quantized")
+    spaces |= {key: replace(TABLES[key].space, derived=derived) for key in of_products}
 
     def forget() -> None:
         expected.cache_clear()

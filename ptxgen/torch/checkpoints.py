@@ -49,6 +49,8 @@ def load(
         source = _Gguf(path, model)
     else:
         raise CheckpointError(f"weights is {str(path)!r}; takes a .gguf file or a folder")
+    if any(parameter.is_meta for parameter in model.parameters()):
+        raise CheckpointError("the model is on the device 'meta'; make it on the one it runs on")
     done, layers = Conversion(), dict(model.named_modules())
     found: dict[str, tuple[torch.nn.Linear, QuantizedWeight]] = {}
     for name, module in layers.items():
@@ -95,6 +97,10 @@ class _Source:
         """Returns the names of all tensors, as the model has them where they are known."""
         raise NotImplementedError
 
+    def is_whole(self, name: str) -> bool:
+        """Returns whether a tensor has numbers by itself, without scales in other tensors."""
+        return True
+
     def tensor(self, name: str) -> torch.Tensor:
         """Returns a tensor that is not quantized, or dequantizes it."""
         raise NotImplementedError
@@ -108,7 +114,9 @@ class _Source:
         pairs, names = [], self.names()
         for name, own in (*model.named_parameters(), *model.named_buffers()):
             layer, _, last = name.rpartition(".")
-            if name not in names or (last == "weight" and layer in found):
+            if name not in names:
+                continue
+            if last == "weight" and (layer in found or not self.is_whole(name)):
                 continue
             tensor = self.tensor(name)
             if tensor.shape != own.shape:
@@ -160,7 +168,10 @@ class _Folder(_Source):
                 raise
             except Exception as error:  # safetensors' own class, and OSError
                 raise CheckpointError(f"{file} cannot be read: {error}") from error
-        self._how, self._read = how, _reader(method, how)
+        try:
+            self._read = _reader(method, how)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"quantization_config cannot be read: {error!r}") from error
 
     def weight(self, name: str, shape: tuple[int, int]) -> QuantizedWeight | None:
         own = {
@@ -178,6 +189,10 @@ class _Folder(_Source):
     def names(self) -> Collection[str]:
         return self._files.keys()
 
+    def is_whole(self, name: str) -> bool:
+        layer = name.rpartition(".")[0]
+        return not any(f"{layer}.{last}" in self._files for last in _SCALES)
+
     def tensor(self, name: str) -> torch.Tensor:
         found: torch.Tensor = self._files[name].get_tensor(name)
         return found
@@ -188,6 +203,8 @@ ALL = (
     *("weight_packed", "weight_shape", "weight_zero_point", "weight_g_idx"),
 )
 """Last parts of the names of a quantized layer's tensors."""
+_SCALES = ("scales", "weight_scale", "weight_scale_inv")
+"""Those that only quantized layers have."""
 
 
 def _reader(

@@ -180,6 +180,17 @@ def test_tensors_that_do_not_match_are_named(tmp_path):
     assert "  not used of the checkpoint: other.weight" in str(done).splitlines()
 
 
+@pytest.mark.parametrize("scheme", ["fp8", "floats"])
+def test_codes_are_no_weights_without_their_scales(tmp_path, scheme):
+    """A layer that is left out keeps its weight: its codes are not copied as numbers."""
+    pytest.importorskip("safetensors")
+    made = model()
+    done = ptxgen.torch.convert(made, weights=write(tmp_path, scheme), skip=["up"])
+    assert done.converted == ["down"] and done.missing == ["up.weight"]
+    assert torch.equal(made.up.weight, model().up.weight) and "up.weight" in done.unused
+    assert torch.equal(made.up.bias, model(1).up.bias)
+
+
 def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
     """By name, before the model is changed."""
     pytest.importorskip("safetensors")
@@ -216,6 +227,7 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
             "input_activations .* is {'num_bits': 8}",
         ),
         ("packed", lambda s: None, {"config_groups": mixed}, r"num_bits .* are \[4, 8\]"),
+        ("packed", lambda s: None, {"config_groups": None}, "quantization_config cannot be read"),
     )
     for i, (scheme, change, how, message) in enumerate(cases):
         folder = tmp_path / str(i)
@@ -230,6 +242,10 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
     ):
         with pytest.raises(CheckpointError, match=message):
             ptxgen.torch.convert(model(), weights=path)
+    with torch.device("meta"):
+        empty = Block()
+    with pytest.raises(CheckpointError, match="on the device 'meta'"):
+        ptxgen.torch.convert(empty, weights=write(tmp_path, "awq"))
     with pytest.raises(OptionError, match="format is 'nf4'; with weights= convert takes None"):
         ptxgen.torch.convert(model(), weights=tmp_path, format="nf4")
     file = write(tmp_path, "awq") / "model.safetensors"

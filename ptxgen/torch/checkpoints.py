@@ -204,7 +204,7 @@ ALL = (
 )
 """Last parts of the names of a quantized layer's tensors."""
 _SCALES = ("scales", "weight_scale", "weight_scale_inv")
-"""Those that only quantized layers have."""
+"""Last parts of names of tensors that only quantized layers have."""
 
 
 def _reader(

@@ -305,7 +305,7 @@ def test_convert():
     ):
         with pytest.raises(OptionError, match=message):
             pt.convert(model, **options)
-    with pytest.raises(OptionError, match=r"format is 'nf5'; did you mean nf4.; takes 'int8_blo"):
+    with pytest.raises(OptionError, match=r"format is 'nf5'; did you mean nf4.; takes 'fp8_e4m3"):
         pt.convert(model, format="nf5")
     with pytest.warns(FutureWarning, match='pass format="nf4" for nf4=True'):
         assert pt.convert(nn.Linear(K, N), nf4=True).converted == [""]

@@ -218,9 +218,7 @@ def test_torch_has_the_same_bits(row):
             return None if array is None else torch.from_numpy(np.asarray(array))
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
 
-    own = quantized.QuantizedWeight(
-        row.name, *(tensor(a) for a in (q.data, q.scales, q.offsets)), shape=(q.n, q.k)
-    )
+    own = quantized.QuantizedWeight(row.name, *map(tensor, q.operands), shape=(q.n, q.k))
     for name in ("float32", "float16"):
         same_bits(quantized.dequantize(own, name).numpy(), reference.dequantize(q, name), seed=SEED)
     if row.quantize:

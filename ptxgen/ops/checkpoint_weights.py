@@ -29,6 +29,8 @@ from ptxgen.ops.quantized_weight import QuantizedWeight
 _AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
 """Nibble of a word that holds each of eight columns in AWQ's checkpoints (version gemm)."""
 _WORD = 32
+_BLOCKS = (128, 64, 32, 16, 8)
+"""Blocks that scales of longer stretches are repeated for, the preferred first."""
 
 
 def from_awq(qweight: Any, qzeros: Any, scales: Any) -> QuantizedWeight:
@@ -49,8 +51,8 @@ def from_awq(qweight: Any, qzeros: Any, scales: Any) -> QuantizedWeight:
     """
     k, words = _matrix("qweight", qweight)
     groups, n = _matrix("scales", scales, _NUMBERS)
-    _takes("qweight", qweight, (k, words), (k, n // 8))
-    _takes("qzeros", qzeros, _matrix("qzeros", qzeros), (groups, n // 8))
+    _takes("qweight", (k, words), (k, n // 8))
+    _takes("qzeros", _matrix("qzeros", qzeros), (groups, n // 8))
     codes = _awq(qweight)
     zeros = _awq(qzeros)
     return _with_zeros(codes.T, scales.T, zeros.T, 4)
@@ -89,8 +91,8 @@ def from_gptq(
     rows, n = _matrix("qweight", qweight)
     groups, columns = _matrix("scales", scales, _NUMBERS)
     k = rows * _WORD // bits
-    _takes("qweight", qweight, (rows, n), (k * bits // _WORD, columns))
-    _takes("qzeros", qzeros, _matrix("qzeros", qzeros), (groups, -(-n * bits // _WORD)))
+    _takes("qweight", (rows, n), (k * bits // _WORD, columns))
+    _takes("qzeros", _matrix("qzeros", qzeros), (groups, -(-n * bits // _WORD)))
     codes = _split(qweight.T, bits)[:, :k]
     zeros = _split(qzeros, bits)[:, :n]
     if version == "gptq":
@@ -135,14 +137,14 @@ def from_compressed_tensors(
     _check_bits(bits, 4, 8)
     n, k = (Integer(1, DIM_MAX, ShapeError).read(*each) for each in zip("nk", shape, strict=True))
     found = _matrix("weight_packed", weight_packed)
-    _takes("weight_packed", weight_packed, found, (n, -(-k * bits // _WORD)))
+    _takes("weight_packed", found, (n, -(-k * bits // _WORD)))
     rows, groups = _matrix("weight_scale", weight_scale, _NUMBERS)
     if rows != n:
         raise ShapeError(f"weight_scale has {rows} rows; takes {n}")
     codes = _split(weight_packed, bits)[:, :k]
     if weight_zero_point is not None:
         given = _matrix("weight_zero_point", weight_zero_point)
-        _takes("weight_zero_point", weight_zero_point, given, (-(-n * bits // _WORD), groups))
+        _takes("weight_zero_point", given, (-(-n * bits // _WORD), groups))
         zeros = _split(weight_zero_point.T, bits)[:, :n].T
         return _with_zeros(codes, weight_scale, zeros, bits)
     row = format_named(f"int{bits}_block")
@@ -180,14 +182,15 @@ def from_fp8(weight: Any, scale: Any, *, block: tuple[int, int] = (128, 128)) ->
     elif shape in ((n,), (n, 1)):
         spread, wide = number.reshape(n, 1), k
     else:
-        _takes("scale", scale, shape, (-(-n // high), -(-k // wide)))
+        _takes("scale", shape, (-(-n // high), -(-k // wide)))
         spread = repeated(number, high, 0)[:n]
     row = format_named(_FP8[seen.dtype])
-    size = next((b for b in (128, 64, 32, 16, 8) if k % b == 0 and (wide % b == 0 or wide >= k)), 0)
+    fits = (b for b in _BLOCKS if k % b == 0 and (wide % b == 0 or wide >= k))
+    size = next(fits, 0)
     if not size or not k:
         raise ShapeError(f"weight has shape {list(seen.shape)}, so K = {k}; takes a multiple of 8")
     scales = repeated(spread, max(wide // size, 1), 1)[:, : k // size]
-    return QuantizedWeight(variant(row, size), as_bytes(weight), _flat(scales), shape=(n, k))
+    return QuantizedWeight(variant(row, size), as_bytes(weight), scales.reshape(-1), shape=(n, k))
 
 
 _NUMBERS = ("float32", "bfloat16", "float16")
@@ -207,8 +210,8 @@ def _matrix(name: str, array: Any, dtypes: tuple[str, ...] = ("int32",)) -> tupl
     return shape[0], shape[1]
 
 
-def _takes(name: str, array: Any, shape: tuple[int, ...], takes: tuple[int, ...]) -> None:
-    if tuple(shape) != takes:
+def _takes(name: str, shape: tuple[int, ...], takes: tuple[int, ...]) -> None:
+    if shape != takes:
         raise ShapeError(f"{name} has shape {list(shape)}; takes {list(takes)}")
 
 
@@ -254,21 +257,16 @@ def _blocked(
     """
     n, count = scales.shape
     block = k // max(count, 1)
-    if not count or block * count != k or block % UNIT or (groups is not None and block < UNIT):
+    if not count or block * count != k or block % UNIT:
         raise ShapeError(
             f"scales are of {count} groups for K = {k}; takes groups of a multiple of {UNIT}"
         )
     if count == 1 and groups is None and block > 128:
-        block = next(b for b in (128, 64, 32, 16, 8) if k % b == 0)
+        block = next(each for each in _BLOCKS if k % each == 0)
     short = DTYPES[viewed("scales", scales, _NUMBERS).dtype]
     arrays = {"data": packed(row.bits, codes), "groups": groups}
     for name, array, dtype in ("scales", scales, None), ("offsets", zeros, "uint8"):
         if array is not None:
             whole = repeated(array, k // block // count, 1)
-            arrays[name] = _flat(whole if dtype is None else as_dtype(whole, dtype))
+            arrays[name] = (whole if dtype is None else as_dtype(whole, dtype)).reshape(-1)
     return QuantizedWeight(variant(row, block, short), **arrays, shape=(n, k))
-
-
-def _flat(array: Any) -> Any:
-    """Returns the elements of a matrix, row by row, as a contiguous vector."""
-    return array.reshape(-1)

@@ -131,10 +131,15 @@ def _linear_vjp(b: Builder, at: Backward) -> Gradients:
     if "w" in at.needs:
         found["w"] = b.grouped_linear_wgrad(x, dy, offsets, layout=layout, out_dtype=b.dtype(w))
     if "bias" in at.needs:
-        ones = b.filled((x.shape[0], 1), "float32", 1.0, dy)
-        total = b.grouped_linear_wgrad(ones, b.cast(dy, "float32"), offsets, layout="kn")
-        found["bias"] = b.cast(b.squeeze(total, 1), b.dtype(bias))
+        found["bias"] = bias_gradient(b, dy, offsets, b.dtype(bias))
     return found
+
+
+def bias_gradient(b: Builder, dy: Any, offsets: Any, dtype: str) -> Any:
+    """Returns the sums ``[E, N]`` of the rows of ``dy`` in each group, rounded to ``dtype``."""
+    ones = b.filled((dy.shape[0], 1), "float32", 1.0, dy)
+    total = b.grouped_linear_wgrad(ones, b.cast(dy, "float32"), offsets, layout="kn")
+    return b.cast(b.squeeze(total, 1), dtype)
 
 
 @op(forms=GROUPED_LINEAR, vjp=_linear_vjp, checks=_ascending, dtypes={"offsets": "int32"})

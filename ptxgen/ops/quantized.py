@@ -30,7 +30,7 @@ from ptxgen.numerics.quantized import (
 )
 from ptxgen.numerics.signature import Signature
 from ptxgen.numerics.weight_format import ARRAYS, Quantized, WeightFormat
-from ptxgen.ops import gemm
+from ptxgen.ops import gemm, grouped
 from ptxgen.ops.gradients import through_activation
 from ptxgen.ops.products import bias_gradient
 from ptxgen.ops.quantized_weight import DTYPES as WEIGHTS
@@ -105,6 +105,11 @@ def _lowered(
     else:
         gemm.check_out(y, gemm.matrices("out", y, ())[0])
     return y
+
+
+def _by_name(*arrays: Buffer | None) -> dict[str, Buffer | None]:
+    """Returns the arrays of a weight, in the order of ``ARRAYS``, by name."""
+    return dict(zip(ARRAYS, arrays, strict=True))
 
 
 def _given(
@@ -213,8 +218,7 @@ def quantized_linear(
     """Computes :func:`ptxgen.quantized.linear` of a weight that is passed as its arrays (those of
     :data:`ptxgen.numerics.weight_format.ARRAYS`) and the name of its ``format``.
     """
-    stored = zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True)
-    of = {"x": x, **dict(stored), "bias": bias}
+    of = {"x": x, **_by_name(data, scales, offsets, outer, groups), "bias": bias}
     how = format, out, out_dtype, accumulate, activation, kernel
     return _lowered(b, LINEAR, dense.LINEAR, of, *how)
 
@@ -244,8 +248,7 @@ def quantized_linear_dgrad(
     """Computes :func:`ptxgen.quantized.linear_dgrad` of a weight that is passed as its arrays
     (those of :data:`ptxgen.numerics.weight_format.ARRAYS`) and the name of its ``format``.
     """
-    stored = zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True)
-    of = {"dy": dy, **dict(stored)}
+    of = {"dy": dy, **_by_name(data, scales, offsets, outer, groups)}
     return _lowered(b, DGRAD, dense.DGRAD, of, format, out, out_dtype, accumulate, None, kernel)
 
 
@@ -271,7 +274,7 @@ def quantized_dequantize(
     """Dequantizes a weight by a kernel: :func:`ptxgen.quantized.dequantize` ``[N, K]``; ``dtype``
     is float32 by default.
     """
-    stored = dict(zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True))
+    stored = _by_name(data, scales, offsets, outer, groups)
     row, given = _given(format, stored)
     inferred = DEQUANTIZE.infer({name: x.shape for name, x in given.items()}, format)
     (n, k), wanted = inferred.results[0], dtype or "float32"
@@ -294,14 +297,9 @@ def quantized_dequantize(
             for name, x in given.items()
         }
         values = ("BLOCKS", rows * blocks), ("COUNT", rows * k), ("COLUMNS", k)
-        problem = Problem(key, kind, values, (), f"dequantize {rows} x {k} of {row.name}")
-        made = partial(_same, problem)
+        made = partial(Problem, key, kind, values, (), f"dequantize {rows} x {k} of {row.name}")
         b.launch(made, {**parts, "y": b.narrow(y, 0, start, rows)}, None)
     return y
-
-
-def _same(problem: Problem) -> Problem:
-    return problem
 
 
 def _embedded(options: Mapping[str, Any]) -> Mapping[str, str]:
@@ -328,7 +326,7 @@ def quantized_embedding(
     dtype: Dtype = None,
 ) -> Buffer:
     """Computes :func:`ptxgen.quantized.embedding` of a weight that is passed as its arrays."""
-    stored = dict(zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True))
+    stored = _by_name(data, scales, offsets, outer, groups)
     _, given = _given(format, stored)
     shapes = {name: x.shape for name, x in given.items()}
     (shape,) = EMBEDDING.infer({"indices": indices.shape, **shapes}, format).results
@@ -340,11 +338,11 @@ def quantized_embedding(
     return b.reshape(b.quantized_dequantize(**rows, format=format, dtype=wanted), shape)
 
 
-def _experts(b: Any, row: WeightFormat, stored: Mapping[str, Any], x: Any, ends: Any) -> Any:
+def _experts(b: Any, format: str, stored: Mapping[str, Any], x: Any, ends: Any) -> Any:
     """Returns the dequantized weights ``[E, N, K]`` of experts, in the dtype of x; ``stored``: the
     arrays of a weight ``[E · N, K]``; ``ends``: ``[E]``.
     """
-    w = b.quantized_dequantize(**stored, format=row.name, dtype=b.dtype(x))
+    w = b.quantized_dequantize(**stored, format=format, dtype=b.dtype(x))
     total, k = w.shape
     experts = ends.shape[0] if len(ends.shape) == 1 else 0
     if not experts or total % experts:
@@ -358,17 +356,13 @@ def _experts(b: Any, row: WeightFormat, stored: Mapping[str, Any], x: Any, ends:
 def _grouped_vjp(b: Builder, at: Backward) -> Gradients:
     """Gradients of ``quantized_grouped_linear`` by x and the bias; the weight is frozen."""
     stored = {name: at[name] for name in ARRAYS}
-    w = _experts(b, format_named(at.options["format"]), stored, at["x"], at["ends"])
-    how = {"layout": LAYOUT}
-    product = partial(b.grouped_linear, at["x"], w, at["ends"], at["bias"], **how)
+    w = _experts(b, at.options["format"], stored, at["x"], at["ends"])
+    product = partial(b.grouped_linear, at["x"], w, at["ends"], at["bias"], layout=LAYOUT)
     dy, found = through_activation(b, at, product), {}
     if "x" in at.needs:
         found["x"] = b.grouped_linear(dy, w, at["ends"], layout="kn")
     if "bias" in at.needs:
-        ones = b.filled((dy.shape[0], 1), "float32", 1.0, dy)
-        wide = b.cast(dy, "float32")
-        total = b.grouped_linear_wgrad(ones, wide, at["ends"], layout="kn")
-        found["bias"] = b.cast(b.squeeze(total, 1), b.dtype(at["bias"]))
+        found["bias"] = grouped.bias_gradient(b, dy, at["ends"], b.dtype(at["bias"]))
     return found
 
 
@@ -390,8 +384,8 @@ def quantized_grouped_linear(
     out_dtype: Dtype = None,
 ) -> Buffer:
     """Computes :func:`ptxgen.quantized.grouped_linear` of a weight that is passed as its arrays."""
-    stored = dict(zip(ARRAYS, (data, scales, offsets, outer, groups), strict=True))
-    w = _experts(b, format_named(format), stored, x, ends)
+    stored = _by_name(data, scales, offsets, outer, groups)
+    w = _experts(b, format, stored, x, ends)
     how = {"activation": activation, "out": out, "out_dtype": out_dtype}
     found: Buffer = b.grouped_linear(x, w, ends, bias, layout=LAYOUT, **how)
     return found

@@ -116,28 +116,21 @@ class QuantizedWeight:
 
     def prepared(self) -> QuantizedWeight:
         """Returns an equal weight, element for element, that products read as it is stored: of 4
-        bits, with f32 scales and offsets of 32 or 64 elements. The weight itself if there is no
-        such format, or it has it.
+        or 8 bits, with f32 scales and offsets of 32 or 64 elements. The weight itself if there is
+        no such format, or it has it.
         """
-        row = prepared(self.format)
-        if row is None or row == self.format:
+        own, row = self.format, prepared(self.format)
+        if row is None or row == own:
             return self
-        each: dict[str, Any] = {}
-        for array, (dtype, _, names) in self.format.beside.items():
-            numbers = _numbers(getattr(self, array), dtype).reshape(self.n, -1, len(names))
-            each |= {name: numbers[:, :, i] for i, name in enumerate(names)}
+        items = _items(self)
         found = {"data": self.data}
-        for array, name in ("scales", "scale"), ("offsets", "offset"):
-            if name not in each:
-                continue
-            numbers = each[name]
-            if f"outer_{name}" in each:
-                outer = repeated(
-                    each[f"outer_{name}"], self.format.outer_block // self.format.block, 1
-                )
+        for array, (*_, (name,)) in row.beside.items():
+            found[array] = items[name]
+            if f"outer_{name}" in items:
+                outer = repeated(items[f"outer_{name}"], own.outer_block // own.block, 1)
                 with quiet():
-                    numbers = outer * numbers
-            found[array] = repeated(numbers, self.format.block // row.block, 1)
+                    found[array] = outer * found[array]
+            found[array] = repeated(found[array], own.block // row.block, 1)
         return QuantizedWeight(row, **found, shape=(self.n, self.k))
 
 
@@ -300,27 +293,34 @@ def dequantize(q: QuantizedWeight, dtype: Any = "float32", layout: str = "nk") -
     _LAYOUT.read("layout", layout)
     wanted, row = name_of(dtype, "dtype", DTYPES), checked(q).format
     code = table(row.values, q.data, "float32")[unpacked(row.bits, q.data)].reshape(q.n, q.k)
-    each: dict[str, Any] = {}
-    for array, (dtype, block, names) in row.beside.items():
-        numbers = _numbers(getattr(q, array), dtype).reshape(q.n, q.k // block, len(names))
+    each = _items(q)
+    for array, (_, block, names) in row.beside.items():
         grouped = q.groups is not None and array != "outer"
-        for i, name in enumerate(names):
+        for name in names:
             if grouped:
-                each[name] = numbers[:, :, i][:, as_dtype(q.groups, "int64")]
+                each[name] = each[name][:, as_dtype(q.groups, "int64")]
             else:
-                each[name] = repeated(numbers[:, :, i], block, 1)
+                each[name] = repeated(each[name], block, 1)
     with quiet():
         wide = row.decode(code, **each)
     found = as_dtype(wide.reshape(q.n, q.k), wanted)
     return found if layout == "nk" else found.T
 
 
-def _numbers(array: Any, dtype: str) -> Any:
-    """Returns scales or offsets of a short dtype as f32."""
-    values = SCALE_VALUES.get(dtype)
-    if values is None:
-        return as_dtype(array, "float32")
-    return table(values, array, "float32")[as_dtype(array, "int32")]
+def _items(q: QuantizedWeight) -> dict[str, Any]:
+    """Returns the scales and offsets of each block, f32 ``[N, blocks]``, by their names in the
+    format's ``decoding``.
+    """
+    found: dict[str, Any] = {}
+    for array, (dtype, block, names) in q.format.beside.items():
+        stored, values = getattr(q, array), SCALE_VALUES.get(dtype)
+        if values is None:
+            numbers = as_dtype(stored, "float32")
+        else:
+            numbers = table(values, stored, "float32")[as_dtype(stored, "int32")]
+        numbers = numbers.reshape(q.n, q.k // block, len(names))
+        found |= {name: numbers[:, :, i] for i, name in enumerate(names)}
+    return found
 
 
 def zeros(

@@ -192,6 +192,15 @@ def statements(roots: Iterable[Node], names: dict[Node, str], prefix: str = "v")
         yield f"const {CTYPES[node.type]} {names[node]} = {value};"
 
 
+def nested(node: Node, names: Mapping[Node, str]) -> str:
+    """Returns one C++ expression of a node, from nodes that have ``names``."""
+    if node in names:
+        return names[node]
+    if node.op == "const":
+        return literal(node)
+    return expression(node, [nested(each, names) for each in node.args])
+
+
 def functions(formula: Formula) -> Iterator[str]:
     """Yields the C++ definitions of the device functions that ``formula`` calls, line by line."""
     for function, type in formula.functions:

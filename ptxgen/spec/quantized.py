@@ -61,32 +61,6 @@ def looked_up(format: WeightFormat) -> bool:
     return plain and is_prepared(format)
 
 
-class _Expression(str):
-    """C++ expression of an f32 number, whose operators are f32 operations, each rounded once."""
-
-    def __mul__(self, other: Any) -> _Expression:
-        return _Expression(f"__fmul_rn({self}, {_literal(other)})")
-
-    def __rmul__(self, other: Any) -> _Expression:
-        return _Expression(f"__fmul_rn({_literal(other)}, {self})")
-
-    def __add__(self, other: Any) -> _Expression:
-        return _Expression(f"__fadd_rn({self}, {_literal(other)})")
-
-    def __radd__(self, other: Any) -> _Expression:
-        return _Expression(f"__fadd_rn({_literal(other)}, {self})")
-
-    def __sub__(self, other: Any) -> _Expression:
-        return _Expression(f"__fsub_rn({self}, {_literal(other)})")
-
-    def __rsub__(self, other: Any) -> _Expression:
-        return _Expression(f"__fsub_rn({_literal(other)}, {self})")
-
-
-def _literal(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value.hex()}f"
-
-
 LOOKED_UP = tuple(format for format in FORMATS.values() if looked_up(format))
 """Weight formats that GEMM kernels can read as they are stored (:func:`looked_up`); the codebook is
 in registers or in shared memory."""
@@ -107,7 +81,13 @@ class QuantizedSpec(KernelSpec):
     def of(self, dtype: Hashable) -> Self:
         """Returns this kernel for another dtype of x, or for another dtype and format."""
         wanted = dtype if isinstance(dtype, Quantized) else Quantized(str(dtype), self.format)
-        check(self.takes(wanted), self.name, "format", wanted.format, "4 bits, f32 scales of 64")
+        check(
+            self.takes(wanted),
+            self.name,
+            "format",
+            wanted.format,
+            "one that it reads as it is stored",
+        )
         own = {"dtype": self.dtype, "format": self.format}
         changed = {name: v for name, v in wanted._asdict().items() if v != own[name]}
         return replace(cast(Any, self), **changed) if changed else self
@@ -137,8 +117,9 @@ class PreparedSpec(QuantizedSpec):
         """Returns the C++ expression of an element in f32, from that of its code's value; its
         scale and offset are called so.
         """
-        names = {"scale": _Expression("scale"), "offset": _Expression("offset")}
-        return str(self.format.decode(_Expression(code), **names))
+        items = {name: f.read(name, "f32") for name in ("code", "scale", "offset")}
+        names = {items["code"]: code, items["scale"]: "scale", items["offset"]: "offset"}
+        return cuda.nested(self.format.decode(**items), names)
 
 
 class LookedUpSpec(QuantizedSpec):

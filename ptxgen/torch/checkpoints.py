@@ -26,9 +26,9 @@ from ptxgen.ops.quantized_weight import QuantizedWeight, dequantize, from_gguf
 from ptxgen.torch.module import Conversion, QuantizedLinear
 
 Tensors = Mapping[str, torch.Tensor]
-Reader = Callable[[str, tuple[int, int]], QuantizedWeight | None]
-"""Function that returns the quantized weight of a layer, by its name and shape (N, K); None if the
-checkpoint has none for it."""
+Reader = Callable[[Tensors, tuple[int, int]], QuantizedWeight | None]
+"""Function that makes a weight of a layer's tensors and its shape (N, K), or returns None if it is
+not quantized."""
 GGUF_NAMES = ("llama", "qwen2", "qwen3", "phi3")
 """Architectures of GGUF files whose tensors are those of the model, apart from their names and
 llama's order of rows."""
@@ -77,7 +77,7 @@ def load(
     with torch.no_grad():
         for own, tensor in rest:
             own.copy_(tensor)
-    done.missing = sorted(source.missing(model, found))
+    done.missing = sorted(source.missing(model))
     done.unused = sorted(source.unused())
     return done
 
@@ -129,7 +129,7 @@ class _Source:
             pairs.append((own, tensor))
         return pairs
 
-    def missing(self, model: torch.nn.Module, found: Collection[str]) -> Iterator[str]:
+    def missing(self, model: torch.nn.Module) -> Iterator[str]:
         """Yields the names of parameters for which the checkpoint has nothing."""
         tied = {id(p) for name, p in model.named_parameters() if name in self.loaded}
         for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -207,11 +207,9 @@ _SCALES = ("scales", "weight_scale", "weight_scale_inv")
 """Last parts of names of tensors that only quantized layers have."""
 
 
-def _reader(
-    method: str, how: Mapping[str, Any]
-) -> Callable[[Tensors, tuple[int, int]], QuantizedWeight | None]:
-    """Returns the function that makes a weight of a layer's tensors and its shape (N, K), for a
-    ``quant_method`` and its options. Raises CheckpointError for one that is not read.
+def _reader(method: str, how: Mapping[str, Any]) -> Reader:
+    """Returns the function that makes weights, for a ``quant_method`` and its options. Raises
+    CheckpointError for one that is not read.
     """
 
     def takes(name: str, value: Any, *taken: Any) -> None:
@@ -267,9 +265,7 @@ def _reader(
     )
 
 
-def _of(
-    first: str, make: Callable[[Tensors, tuple[int, int]], QuantizedWeight]
-) -> Callable[[Tensors, tuple[int, int]], QuantizedWeight | None]:
+def _of(first: str, make: Reader) -> Reader:
     """Returns ``make``, for layers that have the tensor ``first``; None for others. Raises
     CheckpointError where another tensor is missing.
     """
@@ -347,16 +343,11 @@ class _Gguf(_Source):
         queries and keys of each head in pairs of halves.
         """
         kind = re.search(r"\.([qk])_proj\.(weight|bias)$", name)
-        if self._architecture != "llama" or kind is None or name in self._own_names:
+        if self._architecture != "llama" or kind is None or self._held[name].name == name:
             return tensor
         heads = self._heads[kind[1]] or self._heads["q"]
         pairs = tensor.reshape(heads, -1, 2, *tensor.shape[1:])
         return pairs.transpose(1, 2).reshape(tensor.shape)
-
-    @property
-    def _own_names(self) -> set[str]:
-        """Names of tensors that the file has under the model's own name."""
-        return {name for name, tensor in self._held.items() if tensor.name == name}
 
     def weight(self, name: str, shape: tuple[int, int]) -> QuantizedWeight | None:
         key = f"{name}.weight"

@@ -212,9 +212,8 @@ class Conversion:
     def __str__(self) -> str:
         lines = [f"converted {len(self.converted)} linear layers, skipped {len(self.skipped)}"]
         lines += [f"  {name}: {why}" for name, why in self.skipped.items()]
-        for what, names in ("missing", self.missing), ("unused", self.unused):
-            lines += [f"  {what} in the checkpoint: {name}" for name in names if what == "missing"]
-            lines += [f"  not used of the checkpoint: {name}" for name in names if what == "unused"]
+        lines += [f"  missing in the checkpoint: {name}" for name in self.missing]
+        lines += [f"  not used of the checkpoint: {name}" for name in self.unused]
         return "\n".join(lines)
 
 

@@ -10,7 +10,6 @@ import re
 from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
 
 from ptxgen.errors import OptionError, SpecError, described, proposal
 from ptxgen.lazy import LazyDict, made
@@ -53,12 +52,21 @@ def prepared(row: WeightFormat) -> WeightFormat | None:
     decoding = decoding.replace("outer_offset * offset", "offset")
     if block is None or row.bits not in _WIDTHS or row.grouped or "outer" in decoding:
         return None
-    name, offsets = f"{row.name}{_PREPARED}", row.offsets and "f32"
+    name = f"{row.name}{_PREPARED}"
     if name not in _VARIANTS:
-        changed = {"decoding": decoding, "scales": "f32", "offsets": offsets}
-        single = {"outer": None, "outer_block": 0, "quantize": None, "variants": False}
-        fields: dict[str, Any] = {**changed, **single, "name": name, "block": block}
-        _VARIANTS[name] = replace(row, **fields)
+        single = replace(
+            row,
+            name=name,
+            decoding=decoding,
+            outer=None,
+            outer_block=0,
+            block=block,
+            scales="f32",
+            offsets=row.offsets and "f32",
+            quantize=None,
+            variants=False,
+        )
+        _VARIANTS[name] = single
     return _VARIANTS[name]
 
 
@@ -82,7 +90,7 @@ _VARIANT = re.compile(rf"(\w+?)_g(\d+)(?:_({'|'.join(NUMBERS)}))?")
 
 def variant(row: WeightFormat, block: int, scales: str | None = None) -> WeightFormat:
     """Returns a format that differs from ``row`` in its block, and in the dtype of scales (and of
-    offsets of the same dtype); adds it to :data:`FORMATS`. ``row`` itself if it has both already.
+    offsets of the same dtype); ``row`` itself if it has both already.
 
     Raises OptionError for a format without variants, SpecError for a block that is not allowed.
     """
@@ -94,8 +102,8 @@ def variant(row: WeightFormat, block: int, scales: str | None = None) -> WeightF
     name = f"{row.name}_g{block}" + (f"_{scales}" if scales != row.scales else "")
     offsets = scales if row.offsets == row.scales else row.offsets
     if name not in _VARIANTS:
-        changed = replace(row, name=name, block=block, scales=scales, offsets=offsets)
-        _VARIANTS[name] = replace(changed, variants=False)
+        own = replace(row, name=name, block=block, scales=scales, offsets=offsets, variants=False)
+        _VARIANTS[name] = own
     return _VARIANTS[name]
 
 
@@ -108,8 +116,8 @@ def format_named(name: object, what: str = "format") -> WeightFormat:
     """
     if isinstance(name, WeightFormat):
         return name
-    if isinstance(name, str) and name in FORMATS:
-        return FORMATS[name]
+    if isinstance(name, str) and (known := FORMATS.get(name) or _VARIANTS.get(name)):
+        return known
     if isinstance(name, str) and name.endswith(_PREPARED):
         row = prepared(format_named(name.removesuffix(_PREPARED), what))
         if row is not None:

@@ -225,14 +225,14 @@ def _split(words: Any, bits: int) -> Any:
         zeros = table([[0] * rest] * rows, words, "uint8")
         xp = library(words)
         bytes = xp.concatenate((bytes, zeros), 1)
-    return unpacked(bits, bytes).reshape(rows, -1)
+    return unpacked(bits, bytes).reshape(rows, bytes.shape[1] * 8 // bits)
 
 
 def _awq(words: Any) -> Any:
     """Returns the codes of 4 bits in words of AWQ's order, ``[rows, 8 · words]``."""
-    rows = words.shape[0]
-    eight = _split(words, 4).reshape(rows, -1, 8)
-    return eight[:, :, table(list(_AWQ_ORDER), words, "int64")].reshape(rows, -1)
+    rows, count = words.shape
+    eight = _split(words, 4).reshape(rows, count, 8)
+    return eight[:, :, table(list(_AWQ_ORDER), words, "int64")].reshape(rows, 8 * count)
 
 
 def _with_zeros(
@@ -257,7 +257,7 @@ def _blocked(
     """
     n, count = scales.shape
     block = k // max(count, 1)
-    if not count or block * count != k or block % UNIT:
+    if not count or block * count != k or block < UNIT or block % UNIT:
         raise ShapeError(
             f"scales are of {count} groups for K = {k}; takes groups of a multiple of {UNIT}"
         )

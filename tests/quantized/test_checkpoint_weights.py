@@ -170,6 +170,8 @@ def test_arrays_that_do_not_fit_are_refused():
         (lambda: quantized.from_awq(weight.astype("i8"), zeros, scales), DtypeError, "takes int32"),
         (lambda: quantized.from_awq(weight, np.zeros((5, 2), i32), np.ones((5, 16), "f2")),
          ShapeError, "of 5 groups for K = 64; takes groups of a multiple of 8"),
+        (lambda: quantized.from_awq(weight[:0], zeros, scales), ShapeError,
+         "of 2 groups for K = 0; takes groups of a multiple of 8"),
         (lambda: quantized.from_gptq(weight, zeros, scales, bits=5), OptionError, "bits is 5"),
         (lambda: quantized.from_gptq(weight, zeros, scales, version="v3"), OptionError, "version"),
         (lambda: quantized.from_gptq(weight[:8, :1].repeat(16, 1), zeros, scales, swapped + 7),

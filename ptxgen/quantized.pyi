@@ -12,6 +12,7 @@ from ptxgen.ops.checkpoint_weights import from_awq as from_awq
 from ptxgen.ops.checkpoint_weights import from_compressed_tensors as from_compressed_tensors
 from ptxgen.ops.checkpoint_weights import from_fp8 as from_fp8
 from ptxgen.ops.checkpoint_weights import from_gptq as from_gptq
+from ptxgen.ops.checkpoint_weights import from_nvfp4 as from_nvfp4
 from ptxgen.ops.quantized import embedding as embedding
 from ptxgen.ops.quantized import grouped_linear as grouped_linear
 from ptxgen.ops.quantized import linear as linear

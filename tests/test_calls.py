@@ -30,7 +30,7 @@ NO_OPERATIONS = {
 WITHOUT = {
     *("quantized.from_bitsandbytes", "quantized.to_bitsandbytes", "quantized.from_gguf"),
     *("quantized.from_awq", "quantized.from_gptq", "quantized.from_compressed_tensors"),
-    "quantized.from_fp8",
+    *("quantized.from_fp8", "quantized.from_nvfp4"),
 }
 """Conversions of weights of other projects, which tests/quantized tests."""
 

@@ -73,6 +73,13 @@ SPEC, TEMPLATE, NUMBERS = "ptxgen/spec/", "ptxgen/templates/", "ptxgen/numerics/
 MISTAKES = (
     # -- what an installation lacks -------------------------------------------------------
     Mistake(
+        "scales of NVFP4 multiplied by a reciprocal, which rounds twice",
+        "ptxgen/ops/checkpoint_weights.py",
+        " / weight_global_scale.reshape(1)",
+        " * (1 / weight_global_scale.reshape(1))",
+        tests("test_checkpoint_weights.py", "nvfp4"),
+    ),
+    Mistake(
         "numpy.bool_ of NumPy 1 is an unknown dtype",
         NUMBERS + "dtype.py",
         'dtype.__name__.removesuffix("_")',
@@ -1736,6 +1743,14 @@ MISTAKES = (
         "            _share(module.graph, node)\n",
         "",
         tests("test_torch_reading.py", "compiled_model and Llama-none"),
+        torch=True,
+    ),
+    Mistake(
+        "experts in MXFP4 loaded without their biases",
+        "ptxgen/torch/experts.py",
+        'bias = self._parameters.get(f"{name}_bias")',
+        "bias = None",
+        tests("test_quantized_experts.py", "experts_in_mxfp4"),
         torch=True,
     ),
     Mistake(

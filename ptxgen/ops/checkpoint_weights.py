@@ -19,12 +19,13 @@ from ptxgen.ops.numpy_or_torch import (
     as_dtype,
     library,
     packed,
+    quiet,
     repeated,
     table,
     unpacked,
     viewed,
 )
-from ptxgen.ops.quantized_weight import QuantizedWeight
+from ptxgen.ops.quantized_weight import QuantizedWeight, whole_blocks
 
 _AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
 """Nibble of a word that holds each of eight columns in AWQ's checkpoints (version gemm)."""
@@ -191,6 +192,38 @@ def from_fp8(weight: Any, scale: Any, *, block: tuple[int, int] = (128, 128)) ->
         raise ShapeError(f"weight has shape {list(seen.shape)}, so K = {k}; takes a multiple of 8")
     scales = repeated(spread, max(wide // size, 1), 1)[:, : k // size]
     return QuantizedWeight(variant(row, size), as_bytes(weight), scales.reshape(-1), shape=(n, k))
+
+
+def from_nvfp4(weight_packed: Any, weight_scale: Any, weight_global_scale: Any) -> QuantizedWeight:
+    """Converts a weight of a compressed-tensors checkpoint of format ``nvfp4-pack-quantized``:
+    ``code · (scale / global scale)``.
+
+    Shapes
+        ``weight_packed`` ``[N, K / 2]``, of two codes a byte, the first in the low half;
+        ``weight_scale`` ``[N, K / 16]``; ``weight_global_scale`` of one element. The result
+        ``[N, K]``.
+    Dtypes
+        ``weight_packed`` uint8, ``weight_scale`` float8_e4m3fn (of PyTorch or ml_dtypes),
+        ``weight_global_scale`` float32. The format is ``fp4_e2m1``.
+    Order
+        No sums. The scale of a block is the quotient, divided here and rounded once to f32, as
+        compressed-tensors divides.
+    Errors
+        ShapeError and DtypeError.
+    Source
+        ``ptxgen/ops/checkpoint_weights.py``.
+    """
+    row = format_named("fp4_e2m1")
+    n, half = _matrix("weight_packed", weight_packed, ("uint8",))
+    k = 2 * half
+    whole_blocks(row, "weight_packed", k, (n, half))
+    found = _matrix("weight_scale", weight_scale, ("float8_e4m3fn",))
+    _takes("weight_scale", found, (n, k // row.block))
+    if (shape := viewed("weight_global_scale", weight_global_scale, ("float32",)).shape) != ():
+        _takes("weight_global_scale", shape, (1,))
+    with quiet():
+        scales = as_dtype(weight_scale, "float32") / weight_global_scale.reshape(1)
+    return QuantizedWeight(row, as_bytes(weight_packed), scales, shape=(n, k))
 
 
 _NUMBERS = ("float32", "bfloat16", "float16")

@@ -21,9 +21,17 @@ import torch
 from ptxgen.errors import CheckpointError, PtxgenError
 from ptxgen.lazy import resolve
 from ptxgen.numerics.formats.gguf import PACKINGS
-from ptxgen.ops.checkpoint_weights import from_awq, from_compressed_tensors, from_fp8, from_gptq
+from ptxgen.ops.checkpoint_weights import (
+    from_awq,
+    from_compressed_tensors,
+    from_fp8,
+    from_gptq,
+    from_nvfp4,
+)
 from ptxgen.ops.quantized_weight import QuantizedWeight, dequantize, from_gguf
+from ptxgen.torch.experts import PROJECTIONS, QuantizedExperts
 from ptxgen.torch.module import Conversion, QuantizedLinear
+from ptxgen.torch.unserved import W8A8
 
 Tensors = Mapping[str, torch.Tensor]
 Reader = Callable[[Tensors, tuple[int, int]], QuantizedWeight | None]
@@ -53,11 +61,16 @@ def load(
         raise CheckpointError("the model is on the device 'meta'; make it on the one it runs on")
     done, layers = Conversion(), dict(model.named_modules())
     found: dict[str, tuple[torch.nn.Linear, QuantizedWeight]] = {}
+    experts: dict[str, tuple[torch.nn.Module, dict[str, QuantizedWeight]]] = {}
     for name, module in layers.items():
-        if type(module) is not torch.nn.Linear:
+        linear = type(module) is torch.nn.Linear
+        if not linear and not source.has_experts(name):
             continue
         if any(fnmatchcase(name, pattern) for pattern in skip):
             done.skipped[name] = "skip says so"
+            continue
+        if not linear:
+            experts[name] = module, source.experts(name, module)
             continue
         q = source.weight(name, (module.out_features, module.in_features))
         if q is not None:
@@ -69,10 +82,12 @@ def load(
             found[name] = module, q
     rest = source.tensors(model, found)
     for name, (module, q) in found.items():
-        device = module.weight.device
-        moved = [None if a is None else a.to(device) for a in q.operands]
-        own = QuantizedWeight(q.format, *moved, shape=(q.n, q.k)).prepared()
+        own = _moved(q, module.weight.device).prepared()
         QuantizedLinear._replace(module, own, accumulate)
+        done.converted.append(name)
+    for name, (module, weights) in experts.items():
+        on = {n: module.get_parameter(n).device for n in weights}
+        QuantizedExperts._replace(module, {n: _moved(q, on[n]) for n, q in weights.items()})
         done.converted.append(name)
     with torch.no_grad():
         for own, tensor in rest:
@@ -80,6 +95,12 @@ def load(
     done.missing = sorted(source.missing(model))
     done.unused = sorted(source.unused())
     return done
+
+
+def _moved(q: QuantizedWeight, device: torch.device) -> QuantizedWeight:
+    """Returns a weight with its arrays on ``device``."""
+    arrays = [None if a is None else a.to(device) for a in q.operands]
+    return QuantizedWeight(q.format, *arrays, shape=(q.n, q.k))
 
 
 class _Source:
@@ -91,6 +112,16 @@ class _Source:
 
     def weight(self, name: str, shape: tuple[int, int]) -> QuantizedWeight | None:
         """Returns the quantized weight of the layer ``name``, or None if it has none."""
+        raise NotImplementedError
+
+    def has_experts(self, name: str) -> bool:
+        """Returns whether the checkpoint has quantized weights of the experts ``name``."""
+        return False
+
+    def experts(self, name: str, module: torch.nn.Module) -> dict[str, QuantizedWeight]:
+        """Returns the quantized weights of the experts ``name`` by the names of
+        :data:`PROJECTIONS`. Raises CheckpointError if they do not fit ``module``.
+        """
         raise NotImplementedError
 
     def names(self) -> Collection[str]:
@@ -143,7 +174,7 @@ class _Source:
 
 class _Folder(_Source):
     """A folder with ``config.json`` and files of safetensors, quantized by AWQ, GPTQ,
-    compressed-tensors (``pack-quantized``) or in FP8, as ``quantization_config`` says.
+    compressed-tensors, in FP8 or in MXFP4 (gpt-oss), as ``quantization_config`` says.
     """
 
     def __init__(self, path: Path) -> None:
@@ -172,6 +203,37 @@ class _Folder(_Source):
             self._read = _reader(method, how)
         except (KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(f"quantization_config cannot be read: {error!r}") from error
+        self._mxfp4 = method == "mxfp4"
+
+    def has_experts(self, name: str) -> bool:
+        return self._mxfp4 and any(f"{name}.{p}_{_BLOCKS}" in self._files for p in PROJECTIONS)
+
+    def experts(self, name: str, module: torch.nn.Module) -> dict[str, QuantizedWeight]:
+        if why := QuantizedExperts.misfit(module):
+            raise CheckpointError(f"the experts {name} are quantized, but the module {why}")
+        found = {}
+        for projection in PROJECTIONS:
+            keys = [f"{name}.{projection}_{last}" for last in (_BLOCKS, "scales")]
+            for key in keys:
+                if key not in self._files:
+                    raise CheckpointError(f"the experts {name}: there is no {key}")
+            blocks, scales = (self._files[key].get_tensor(key) for key in keys)
+            own = module.get_parameter(projection)
+            experts, n, k = (own.mT if module.is_transposed else own).shape
+            takes = experts, n, k // 32, 16
+            if blocks.shape != takes or scales.shape != takes[:3] or k % 32:
+                raise CheckpointError(
+                    f"{keys[0]} and {keys[1]} have shapes {list(blocks.shape)} and "
+                    f"{list(scales.shape)}; the experts take {list(takes)} and {list(takes[:3])}"
+                )
+            rows = experts * n
+            arrays = blocks.reshape(rows, -1), scales.reshape(rows, -1)
+            try:
+                found[projection] = QuantizedWeight("mxfp4", *arrays, shape=(rows, k))
+            except PtxgenError as error:
+                raise CheckpointError(f"{keys[0]}: {error}") from error
+            self.taken |= {*keys}
+        return found
 
     def weight(self, name: str, shape: tuple[int, int]) -> QuantizedWeight | None:
         own = {
@@ -200,9 +262,11 @@ class _Folder(_Source):
 
 ALL = (
     *("qweight", "qzeros", "scales", "g_idx", "weight", "weight_scale", "weight_scale_inv"),
-    *("weight_packed", "weight_shape", "weight_zero_point", "weight_g_idx"),
+    *("weight_packed", "weight_shape", "weight_zero_point", "weight_g_idx", "weight_global_scale"),
 )
 """Last parts of the names of a quantized layer's tensors."""
+_BLOCKS = "blocks"
+"""Ending of the names of experts' codes in MXFP4."""
 _SCALES = ("scales", "weight_scale", "weight_scale_inv")
 """Last parts of names of tensors that only quantized layers have."""
 
@@ -237,32 +301,60 @@ def _reader(method: str, how: Mapping[str, Any]) -> Reader:
 
         return _of("qweight", gptq)
     if method == "compressed-tensors":
-        takes("format", how.get("format"), "pack-quantized", "float-quantized")
-        groups = how["config_groups"].values()
-        for group in groups:
-            takes("input_activations", group.get("input_activations"), None)
-            takes("num_bits", group["weights"]["num_bits"], 4, 8)
-            takes("actorder", group["weights"].get("actorder"), None, "static", "weight")
-        widths = sorted({group["weights"]["num_bits"] for group in groups})
-        if len(widths) != 1:
-            raise CheckpointError(f"num_bits of quantization_config are {widths}; takes one number")
-        if how["format"] == "float-quantized":
-            return _of("weight_scale", lambda t, _: from_fp8(t["weight"], t["weight_scale"]))
-
-        def packed(t: Tensors, shape: tuple[int, int]) -> QuantizedWeight:
-            given = t["weight_packed"], t["weight_scale"], t.get("weight_zero_point")
-            return from_compressed_tensors(*given, shape=shape, bits=widths[0])
-
-        return _of("weight_packed", packed)
+        return _compressed(how, takes)
     if method == "fp8":
         high, wide = how.get("weight_block_size") or (128, 128)
         block = int(high), int(wide)
         scale = "weight_scale_inv"
         return _of(scale, lambda t, _: from_fp8(t["weight"], t[scale], block=block))
+    if method == "mxfp4":
+        return lambda tensors, _: None  # of experts only
     raise CheckpointError(
         f"quant_method of quantization_config is {method!r}; takes 'awq', 'gptq', "
-        "'compressed-tensors', 'fp8'"
+        "'compressed-tensors', 'fp8', 'mxfp4'"
     )
+
+
+_FORMATS = {
+    "pack-quantized": ("int", (4, 8)),
+    "float-quantized": ("float", (8,)),
+    "naive-quantized": ("float", (8,)),
+    "nvfp4-pack-quantized": ("float", (4,)),
+}
+"""Formats of compressed-tensors that are read, with the type and bits of their codes."""
+
+
+def _compressed(how: Mapping[str, Any], takes: Callable[..., None]) -> Reader:
+    """Returns the function that makes weights of a compressed-tensors checkpoint. ``takes``: raises
+    CheckpointError for an option of another value.
+    """
+    format = how.get("format")
+    takes("format", format, *_FORMATS)
+    kind, sizes = _FORMATS[str(format)]
+    groups = how["config_groups"].values()
+    for group in groups:
+        for name in "input_activations", "output_activations":
+            if (given := group.get(name)) is not None:
+                raise CheckpointError(f"{name} of quantization_config is {given!r}, but {W8A8}")
+        weights = group["weights"]
+        takes("format", group.get("format") or format, format)
+        takes("type", weights.get("type", kind), kind)
+        takes("num_bits", weights["num_bits"], *sizes)
+        takes("actorder", weights.get("actorder"), None, "static", "weight")
+    widths = sorted({group["weights"]["num_bits"] for group in groups})
+    if len(widths) != 1:
+        raise CheckpointError(f"num_bits of quantization_config are {widths}; takes one number")
+    if format == "nvfp4-pack-quantized":
+        names = "weight_packed", "weight_scale", "weight_global_scale"
+        return _of("weight_packed", lambda t, _: from_nvfp4(*(t[name] for name in names)))
+    if kind == "float":
+        return _of("weight_scale", lambda t, _: from_fp8(t["weight"], t["weight_scale"]))
+
+    def packed(t: Tensors, shape: tuple[int, int]) -> QuantizedWeight:
+        given = t["weight_packed"], t["weight_scale"], t.get("weight_zero_point")
+        return from_compressed_tensors(*given, shape=shape, bits=widths[0])
+
+    return _of("weight_packed", packed)
 
 
 def _of(first: str, make: Reader) -> Reader:

@@ -56,8 +56,10 @@ def convert(
     tensors have the model's names or those of llama, qwen2, qwen3 or phi3 models of
     ``transformers``; or a folder of safetensors (package ``safetensors``) with a ``config.json``
     whose ``quantization_config`` is of AWQ, GPTQ, compressed-tensors (``pack-quantized``,
-    ``float-quantized`` without activations) or FP8, whose activations are not quantized here. The
-    result's ``missing`` and ``unused`` say what did not match.
+    ``float-quantized``, ``naive-quantized`` of floats, ``nvfp4-pack-quantized``; not with quantized
+    activations), FP8, whose activations are not quantized here, or MXFP4, whose experts (gpt-oss)
+    become :class:`ptxgen.torch.experts.QuantizedExperts`. The result's ``missing`` and ``unused``
+    say what did not match.
 
     Code that reads a layer's weight and multiplies by itself does not call the layer, in particular
     ``nn.MultiheadAttention``. :class:`ptxgen.torch.batch_invariant` serves such products.
@@ -136,6 +138,14 @@ def _is_bitsandbytes(kind: type) -> bool:
     )
 
 
+def _learns(module: torch.nn.Linear) -> bool:
+    """Whether the weight of a linear layer requires grad. Where compressed-tensors has packed it,
+    there is none before the model's first call.
+    """
+    weight = getattr(module, "weight", None)
+    return weight is not None and weight.requires_grad
+
+
 def _freeze(
     model: torch.nn.Module,
     fit: dict[str, torch.nn.Linear],
@@ -153,8 +163,7 @@ def _freeze(
         for parameter in vars(module)["_parameters"].values():
             readers.setdefault(id(parameter), []).append(name)
     adapted = any(
-        isinstance(m, QuantizedLinear)
-        or (isinstance(m, torch.nn.Linear) and not m.weight.requires_grad)
+        isinstance(m, QuantizedLinear) or (isinstance(m, torch.nn.Linear) and not _learns(m))
         for m in modules.values()
     )
     shared: dict[int, QuantizedWeight] = {}

@@ -17,13 +17,9 @@ import torch
 
 from ptxgen.errors import OptionError
 from ptxgen.numerics.attention import SPLIT
-from ptxgen.ops import OPERATIONS
-from ptxgen.torch.dims import named
+from ptxgen.torch.experts import compute_experts
 from ptxgen.torch.sdpa import attention
 
-moe_dispatch, grouped_linear, moe_combine = (
-    named(OPERATIONS[name]) for name in ("moe_dispatch", "grouped_linear", "moe_combine")
-)
 PLAIN, CAUSAL, SHIFTED = 1, 1, 2
 """Numbers that add up to the size ``form`` of a mask's second dimension (see the module): PLAIN
 always, CAUSAL for a causal mask, SHIFTED if the cache has dropped the first keys.
@@ -64,30 +60,7 @@ def register_experts(name: str = "ptxgen") -> None:
     """
     from transformers.integrations.moe import ExpertsInterface
 
-    ExpertsInterface.register(name, _experts)
-
-
-def _experts(module: Any, hidden: Any, experts: Any, weights: Any) -> Any:
-    """Computes the experts of a module of `transformers` for tokens ``hidden`` [T, H]. ``experts``,
-    ``weights``: indices and weights [T, J] of each token's top J experts.
-
-    Raises DtypeError and ShapeError as :func:`ptxgen.torch.grouped_linear` does.
-    """
-    gated = getattr(module, "has_gate", True)
-    names = "gate_up_proj" if gated else "up_proj", "down_proj"
-    layout = "kn" if getattr(module, "is_transposed", False) else "nk"
-    up, down = (getattr(module, n) for n in names)
-    biases = [None, None]
-    if getattr(module, "has_bias", False):
-        biases = [getattr(module, f"{n}_bias") for n in names]
-    rows, places, offsets = moe_dispatch(hidden.to(up.dtype), experts, up.shape[0])
-    y = grouped_linear(rows, up, offsets, biases[0], layout=layout)
-    y = module._apply_gate(y) if gated else module.act_fn(y)
-    y = grouped_linear(y, down, offsets, biases[1], layout=layout)
-    if getattr(module, "has_post_expert_norm", False):
-        y = module.post_expert_norm(y)
-    weights = weights if weights.dtype is y.dtype else weights.float()
-    return moe_combine(y, places, weights).to(hidden.dtype)
+    ExpertsInterface.register(name, compute_experts)
 
 
 def _attend(

@@ -32,7 +32,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ptxgen.ops.grouped import has_kernels
-from ptxgen.torch.models import grouped_linear
+from ptxgen.torch.experts import grouped_linear
 from ptxgen.torch.record import NAMES
 
 MODULE: Final = "transformers.integrations.sdpa_attention"

@@ -86,6 +86,8 @@ REASONS: Final[dict[str, str]] = {
 overloads and the in-place form: ``elu`` covers ``elu_``.
 """
 
+W8A8: Final = "products of FP8 by FP8 are not there, nor others of quantized activations"
+
 FOREACH_SUMS: Final = {"_foreach_norm", "_foreach_powsum"}
 """Operators on lists of tensors that sum elements; other ``_foreach_`` operators are pointwise."""
 

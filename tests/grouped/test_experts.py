@@ -204,7 +204,7 @@ def test_a_mixture_of_transformers_is_one_program():
 def test_experts_of_transformers(transposed, gated):
     """A module as their decorator makes it, with biases; called, and compiled."""
     torch = pytest.importorskip("torch")
-    from ptxgen.torch import Backend, models
+    from ptxgen.torch import Backend, experts
 
     torch.manual_seed(0)
     silu = torch.nn.functional.silu
@@ -229,7 +229,7 @@ def test_experts_of_transformers(transposed, gated):
 
     module = Module()
     x, _, index, weights = (torch.from_numpy(v) for v in drawn())
-    y = models._experts(module, x, index, weights)
+    y = experts.compute_experts(module, x, index, weights)
     names = ("gate_up_proj" if gated else "up_proj"), "down_proj"
     for t in range(TOKENS):
         total = 0
@@ -249,7 +249,9 @@ def test_experts_of_transformers(transposed, gated):
     assert all(p.grad is not None for p in module.parameters())
     with torch.no_grad():
         backend = Backend(strict=True)
-        compiled = torch.compile(models._experts, backend=backend, fullgraph=True, dynamic=False)
+        compiled = torch.compile(
+            experts.compute_experts, backend=backend, fullgraph=True, dynamic=False
+        )
         one = compiled(module, x, index, weights)
         assert len(backend.report().programs) == 1 and not backend.report().torch
         torch.testing.assert_close(one, y)  # PyTorch's silu where it is not compiled

@@ -159,11 +159,34 @@ def test_fp8_scales_of_tensors_rows_and_blocks(kind):
         quantized.from_fp8(w[:, :5], np.float32(1).reshape(()))
 
 
+def test_nvfp4_scales_are_divided_once():
+    rng, (n, k) = np.random.default_rng(SEED), (6, 48)
+    data = rng.integers(0, 256, (n, k // 2), np.uint8)
+    scales = rng.uniform(-448, 448, (n, k // 16)).astype(ml_dtypes.float8_e4m3fn)
+    whole = np.float32([6543.21])
+    codes = np.stack((data & 15, data >> 4), -1).reshape(n, k)
+    quotients = scales.astype(np.float32) / whole
+    known = codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32) * quotients.repeat(16, 1)
+    q = quantized.from_nvfp4(data, scales, whole)
+    assert q.format.name == "fp4_e2m1" and q.prepared() is q
+    same_bits(quantized.dequantize(q), known, seed=SEED)
+    products = scales.astype(np.float32) * (1 / whole)
+    assert (products != quotients).any(), "division is another rounding"
+    again = quantized.from_nvfp4(data, scales, whole.reshape(()))
+    same_bits(again.scales, q.scales, seed=SEED)
+    torch = pytest.importorskip("torch")
+    bytes = torch.from_numpy(scales.view(np.uint8)).view(torch.float8_e4m3fn)
+    there = quantized.from_nvfp4(torch.from_numpy(data), bytes, torch.from_numpy(whole))
+    same_bits(quantized.dequantize(there).numpy(), known, seed=SEED)
+
+
 def test_arrays_that_do_not_fit_are_refused():
     rng, i32 = np.random.default_rng(SEED), np.int32
     weight, zeros = rng.integers(0, 99, (64, 2)).astype(i32), np.zeros((2, 2), i32)
     scales = np.ones((2, 16), np.float16)
     swapped = np.arange(64, dtype=i32)[::-1] // 32
+    packed, one = np.zeros((4, 16), np.uint8), np.ones(1, np.float32)
+    eights = np.ones((4, 2), ml_dtypes.float8_e4m3fn)
     for call, error, message in (
         (lambda: quantized.from_awq(weight, zeros[:1], scales), ShapeError, "qzeros has shape"),
         (lambda: quantized.from_awq(weight, zeros, scales[:, :8]), ShapeError, "qweight has shape"),
@@ -182,6 +205,14 @@ def test_arrays_that_do_not_fit_are_refused():
          "weight_packed has shape .64, 2.; takes .64, 3."),
         (lambda: quantized.from_compressed_tensors(weight, scales, shape=(64, 16)), ShapeError,
          "weight_scale has 2 rows; takes 64"),
+        (lambda: quantized.from_nvfp4(packed, eights[:, :1], one), ShapeError,
+         "weight_scale has shape .4, 1.; takes .4, 2."),
+        (lambda: quantized.from_nvfp4(packed[:, :12], eights, one), ShapeError,
+         "weight_packed has shape .4, 12., so K = 24; takes a multiple of 16"),
+        (lambda: quantized.from_nvfp4(packed, eights, one.repeat(4)), ShapeError,
+         "weight_global_scale has shape .4.; takes .1."),
+        (lambda: quantized.from_nvfp4(packed, eights, one.astype("f2")), DtypeError,
+         "weight_global_scale has dtype float16; takes float32"),
     ):  # fmt: skip
         with pytest.raises(error, match=message):
             call()

@@ -100,6 +100,14 @@ def float8(n, k):
     return {"weight": weight, "weight_scale_inv": torch.rand(-(-n // 128), -(-k // 128)) / 16}
 
 
+def nvfp4(n, k):
+    return {
+        "weight_packed": torch.randint(0, 256, (n, k // 2), dtype=torch.uint8),
+        "weight_scale": (torch.rand(n, k // 16) * 400).to(torch.float8_e4m3fn),
+        "weight_global_scale": torch.full((1,), 6543.21),
+    }
+
+
 def float_rows(n, k):
     return {
         "weight": torch.randn(n, k).to(torch.float8_e4m3fn),
@@ -109,6 +117,7 @@ def float_rows(n, k):
 
 GROUPS = {"group_0": {"weights": {"num_bits": 4, "type": "int"}, "input_activations": None}}
 FLOATS = {"group_0": {"weights": {"num_bits": 8, "type": "float"}, "input_activations": None}}
+FOURS = {"group_0": {"weights": {"num_bits": 4, "type": "float"}, "input_activations": None}}
 SCHEMES = {
     "awq": (
         awq,
@@ -134,6 +143,24 @@ SCHEMES = {
             "config_groups": FLOATS,
         },
         "fp8_e4m3_prepared",
+    ),
+    "naive": (
+        float_rows,
+        {
+            "quant_method": "compressed-tensors",
+            "format": "naive-quantized",
+            "config_groups": FLOATS,
+        },
+        "fp8_e4m3_prepared",
+    ),
+    "nvfp4": (
+        nvfp4,
+        {
+            "quant_method": "compressed-tensors",
+            "format": "nvfp4-pack-quantized",
+            "config_groups": FOURS,
+        },
+        "fp4_e2m1",
     ),
     "fp8": (float8, {"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8_e4m3_prepared"),
 }
@@ -180,7 +207,7 @@ def test_tensors_that_do_not_match_are_named(tmp_path):
     assert "  not used of the checkpoint: other.weight" in str(done).splitlines()
 
 
-@pytest.mark.parametrize("scheme", ["fp8", "floats"])
+@pytest.mark.parametrize("scheme", ["fp8", "floats", "naive"])
 def test_codes_are_no_weights_without_their_scales(tmp_path, scheme):
     """A layer that is left out keeps its weight: its codes are not copied as numbers."""
     pytest.importorskip("safetensors")
@@ -224,7 +251,27 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
             "packed",
             lambda s: None,
             {"config_groups": act},
-            "input_activations .* is {'num_bits': 8}",
+            "input_activations .* is {'num_bits': 8}, but products of FP8 by FP8 are not there",
+        ),
+        ("packed", lambda s: None, {"config_groups": FLOATS}, "type .* is 'float'; .* takes 'int'"),
+        ("nvfp4", lambda s: None, {"config_groups": GROUPS}, "type .* is 'int'; .* takes 'float'"),
+        (
+            "nvfp4",
+            lambda s: s.pop("up.weight_global_scale"),
+            {},
+            "up: there is no weight_global_scale beside weight_packed",
+        ),
+        (
+            "nvfp4",
+            lambda s: s.update({"up.weight_scale": s["up.weight_scale"].float()}),
+            {},
+            "up: weight_scale has dtype float32; takes float8_e4m3fn",
+        ),
+        (
+            "floats",
+            lambda s: None,
+            {"config_groups": {"g": {**FLOATS["group_0"], "format": "int-quantized"}}},
+            "format .* is 'int-quantized'; compressed-tensors takes 'float-quantized'",
         ),
         ("packed", lambda s: None, {"config_groups": mixed}, r"num_bits .* are \[4, 8\]"),
         ("packed", lambda s: None, {"config_groups": None}, "quantization_config cannot be read"),

@@ -140,6 +140,8 @@ PREPARED = {
     "fp8_e5m2": "fp8_e5m2_prepared",
     "mxfp8": "mxfp8_prepared",
     "nvfp4": None,  # blocks of 16
+    "fp4_e2m1": None,
+    "fp4_e2m1_g32": "fp4_e2m1_g32",
     "q5_0": None,  # 5 bits
     "int4_zero_point_ordered": None,  # groups in any order
 }

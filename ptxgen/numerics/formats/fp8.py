@@ -33,3 +33,13 @@ NVFP4 = WeightFormat(
     source="NVIDIA's NVFP4: E4M3 scales of 16 elements, times an f32 scale of the tensor",
 )
 """Weight format NVFP4; the outer scale is that of the tensor, repeated for 64 elements."""
+
+FP4_E2M1 = WeightFormat(
+    "fp4_e2m1",
+    4,
+    16,
+    E2M1,
+    variants=True,
+    source="compressed-tensors' NVFP4, whose E4M3 scales are divided by an f32 scale of the tensor",
+)
+"""Weight format of E2M1 floats with f32 scales; those of NVFP4 are quotients, rounded to f32."""

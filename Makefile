@@ -121,7 +121,7 @@ ifdef NO_VENV
 else
 	@test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
 	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-		-e '.[test]' '$(TORCH)' transformers
+		-e '.[test,models]' '$(TORCH)' transformers
 	@$(MAKE) --no-print-directory torch-tests TORCH_PY=$(TORCH_VENV)/bin/python LONG=$(LONG)
 endif
 

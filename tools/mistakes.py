@@ -1746,6 +1746,22 @@ MISTAKES = (
         torch=True,
     ),
     Mistake(
+        "layers whose kernels nothing sees taken as served",
+        "ptxgen/torch/patches.py",
+        "coded = not of.dense or ",
+        "coded = of.dense and ",
+        tests("test_quantized_models.py", "kernels_of_their_own and Mxfp4GptOssMLP"),
+        torch=True,
+    ),
+    Mistake(
+        "a module that is looked for taken as imported",
+        "ptxgen/torch/patches.py",
+        "if name not in self._patches:",
+        "if self._patches.pop(name, None) is None:",
+        tests("test_quantized_models.py", "imported_meanwhile"),
+        torch=True,
+    ),
+    Mistake(
         "experts in MXFP4 loaded without their biases",
         "ptxgen/torch/experts.py",
         'bias = self._parameters.get(f"{name}_bias")',
@@ -1755,8 +1771,8 @@ MISTAKES = (
     ),
     Mistake(
         "keys shared in graphs, and repeated in the block where there is a mask",
-        "ptxgen/torch/reading.py",
-        "return key.device.type in self._kinds or own(",
+        "ptxgen/torch/patches.py",
+        "return key.device.type in kinds or own(",
         "return own(",
         tests("test_torch_reading.py", "compiled_model and Llama-left"),
         torch=True,

@@ -47,7 +47,7 @@ from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.program.parameters import ARRAY, Parameter
 from ptxgen.program.prepared import Hooks
 from ptxgen.torch import images
-from ptxgen.torch.functional import NAMES, accumulated, check_batches, matmul
+from ptxgen.torch.functional import LINEAR, NAMES, accumulated, check_batches, matmul
 from ptxgen.torch.functions import FUNCTIONS, call
 from ptxgen.torch.operators import added
 from ptxgen.torch.record import TorchBuilder, function
@@ -176,6 +176,24 @@ def _grouped_mm(
         elif end > start:
             out[:, start:end] = product(a[i], b[:, start:end], dtype)
     return out
+
+
+_dense = function(LINEAR)
+
+
+def _gemm_4bit(
+    tier: str, x: Any, data: Any, shape: Any, scales: Any, block: int, kind: str, bias: Any = None,
+    codes: Any = None, code: Any = None, offset: Any = None,
+) -> Any:  # fmt: skip
+    """Computes the product of bitsandbytes with a weight of 4 bits: the dense one with the weight
+    that bitsandbytes dequantizes, rounded once to x's dtype. ``codes``, ``code``, ``offset``: those
+    of scales that are quantized themselves, in blocks of 256.
+    """
+    ops = torch.ops.bitsandbytes
+    if codes is not None:
+        scales = ops.dequantize_blockwise(codes, scales, code, 256, torch.float32) + offset
+    w = ops.dequantize_4bit(data, scales, block, kind, shape, x.dtype)
+    return _dense(x, w, bias, tier=tier)
 
 
 # -- rows -----------------------------------------------------------------------------------
@@ -1055,6 +1073,16 @@ DIRECT: Final[dict[str, Serve]] = {
 }
 """Handlers that take tensors, by operator name: for operators that :data:`LOWERED` lacks, and where
 its handler raises NotServed(TRY_NEXT).
+"""
+
+BITSANDBYTES: Final[dict[str, Serve | None]] = {
+    "gemm_4bit": _gemm_4bit,
+    **dict.fromkeys(
+        ("gemv_4bit", "int8_vectorwise_quant", "int8_scaled_mm", "int8_mixed_scaled_mm")
+    ),
+}
+"""Handlers of operators of bitsandbytes that take tensors, by name; None for those that are only
+counted.
 """
 
 INFERENCE: Final[dict[str, tuple[str, Serve]]] = {

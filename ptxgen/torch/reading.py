@@ -11,19 +11,15 @@ traced:
   are summed as those of shared heads;
 - the operator becomes ``grouped_linear``.
 
-A ``batch_invariant()`` block sees no graph; while one is open, :class:`Sharing` stops
+A ``batch_invariant()`` block sees no graph; while one is open, :mod:`ptxgen.torch.patches` stops
 `transformers` from repeating keys. Options instead of a mask change no bits. So results and
 gradients of a compiled model are those of the block.
 """
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import operator
-import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -35,8 +31,6 @@ from ptxgen.ops.grouped import has_kernels
 from ptxgen.torch.experts import grouped_linear
 from ptxgen.torch.record import NAMES
 
-MODULE: Final = "transformers.integrations.sdpa_attention"
-"""The module of `transformers` that calls ``scaled_dot_product_attention``."""
 REPEATS: Final = "/transformers/integrations/sdpa_attention.py", "in repeat_kv"
 """Texts in the stack trace of a node that repeats keys: the file, and the function."""
 
@@ -287,61 +281,3 @@ def _repeats(node: fx.Node) -> bool:
     """Whether a node was created by `transformers` to repeat keys for attention."""
     frames = [x for x in (node.meta.get("stack_trace") or "").splitlines() if ", in " in x]
     return bool(frames) and all(part in frames[-1].replace("\\", "/") for part in REPEATS)
-
-
-class Sharing(importlib.abc.MetaPathFinder):
-    """Patch of `transformers` between :meth:`open` and :meth:`close`: on device types ``kinds``, it
-    does not repeat keys and values for the query heads that share them.
-
-    `transformers` may be imported before or meanwhile.
-    """
-
-    def __init__(self, kinds: Collection[str]) -> None:
-        self._kinds = kinds
-        self._undo: list[Callable[[], None]] = []
-
-    def open(self) -> None:
-        """Patches `transformers` so that it does not repeat keys; if it is not imported yet, when
-        it is.
-        """
-        if MODULE in sys.modules:
-            self._patch(sys.modules[MODULE])
-        else:
-            sys.meta_path.insert(0, self)
-
-    def close(self) -> None:
-        """Removes the patch from `transformers`."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-        self._kinds = ()  # for a module that is being imported meanwhile
-        while self._undo:
-            self._undo.pop()()
-
-    def find_spec(
-        self, name: str, path: Any = None, target: Any = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Finds :data:`MODULE` as other finders do, and patches it after its import."""
-        if name != MODULE:
-            return None
-        sys.meta_path.remove(self)
-        found = importlib.util.find_spec(name)
-        if found is not None and found.loader is not None:
-            execute = found.loader.exec_module
-
-            def run(module: Any) -> None:
-                execute(module)
-                self._patch(module)
-
-            found.loader.exec_module = run  # type: ignore[method-assign]
-        return found
-
-    def _patch(self, module: Any) -> None:
-        own = getattr(module, "use_gqa_in_sdpa", None)
-        if own is None:
-            return
-
-        def use_gqa_in_sdpa(attention_mask: Any, key: Any, *rest: Any, **how: Any) -> Any:
-            return key.device.type in self._kinds or own(attention_mask, key, *rest, **how)
-
-        module.use_gqa_in_sdpa = use_gqa_in_sdpa
-        self._undo.append(lambda: setattr(module, "use_gqa_in_sdpa", own))

@@ -28,6 +28,7 @@ from ptxgen.program.parameters import ARRAY, NEEDED, OPTION, OPTIONAL, Parameter
 from ptxgen.program.prepared import Hooks, Memo
 from ptxgen.runtime import default_device
 from ptxgen.torch.aten import (
+    BITSANDBYTES,
     DIRECT,
     INFERENCE,
     LOWERED,
@@ -41,10 +42,20 @@ from ptxgen.torch.aten import (
 from ptxgen.torch.functional import any_autocast
 from ptxgen.torch.functions import FUNCTIONS
 from ptxgen.torch.module import check_tier
-from ptxgen.torch.reading import Sharing
+from ptxgen.torch.patches import Patches, Undo, patches
 from ptxgen.torch.record import PLAIN
 from ptxgen.torch.trees import leaves
-from ptxgen.torch.unserved import ROW_WISE, TRY_NEXT, UNKNOWN, NotServed, Serve, overload, reason
+from ptxgen.torch.unserved import (
+    ELEMENTWISE,
+    REFUSED,
+    ROW_WISE,
+    TRY_NEXT,
+    UNKNOWN,
+    NotServed,
+    Serve,
+    overload,
+    reason,
+)
 
 KINDS = ("cuda", "cpu", "mps", "xpu")
 """Device types on which operators are overridden while a ``batch_invariant()`` block is open. On
@@ -107,6 +118,9 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
       extra cost (:mod:`ptxgen.torch.unserved` has the rules and the reasons);
     - **unknown**: PyTorch computes all other operators, and on other devices all that are not free.
       They are counted; with ``strict=True`` they raise UnservedError, unless ``allow`` names them.
+      Layers of other libraries whose kernels PyTorch's dispatcher does not see count as operators
+      (:data:`ptxgen.torch.patches.LAYERS`), and so do activations that compressed-tensors
+      quantizes; products of bitsandbytes with weights of 4 bits are served.
 
     :meth:`report` returns the three lists with counts; ``served``, ``free`` and ``unknown`` are the
     counters. Most free operators are counted with ``watch=True`` only, which costs some
@@ -181,14 +195,16 @@ class batch_invariant:  # noqa: N801 - used as a statement: with batch_invariant
             self._threads.pop().__exit__(None, None, None)
             _overrides.close(self)
 
-    def count_unknown(self, name: str, unserved: str = "") -> None:
+    def count_unknown(self, name: str, unserved: str = "", why: str = "") -> None:
         """Counts a call of an unknown operator. If strict, raises UnservedError unless ``allow``
         names the operator. ``unserved``: the device type, if ptxgen computes the operator on
-        others; the first call on each such type warns.
+        others; the first call on each such type warns. ``why``: the reason, where there is more to
+        say.
         """
         self.unknown[name] += 1
         if self.strict and name not in self.allow:
             where = f" on {unserved} tensors: {_REMEDIES[unserved]}" if unserved else ""
+            where = f" ({why})" if why else where
             raise UnservedError(
                 f"{name} may compute rows that depend on the batch, and is not served{where}; "
                 "compute it another way or outside the block, pass "
@@ -240,8 +256,10 @@ class _CountingMode(TorchDispatchMode):
                 if found is not NotImplemented:
                     return found
             self.block.free[func.overloadpacket.__name__] += 1
-        elif space not in _KNOWN and any(
-            t.device.type in _overrides.kinds for t in leaves((args, kwargs), torch.Tensor)
+        elif (
+            space not in _KNOWN
+            and func.name().partition(".")[0] not in ELEMENTWISE
+            and any(t.device.type in _overrides.kinds for t in leaves((args, kwargs), torch.Tensor))
         ):
             self.block.count_unknown(str(func))
         return func(*args, **kwargs)
@@ -273,7 +291,7 @@ class _Overrides:
         self._lock = Lock()
         self._library: Any = None
         self._stance: Any = None
-        self._sharing: Sharing | None = None
+        self._patches: Patches | None = None
 
     def open(self, block: batch_invariant) -> None:
         kinds = served_kinds()
@@ -320,8 +338,8 @@ class _Overrides:
             self.seen.clear()
             raise
         self._library, self._stance, self.kinds = library, stance, kinds
-        self._sharing = Sharing(kinds)
-        self._sharing.open()
+        self._patches = Patches({**patches(kinds, self._count), "bitsandbytes": self._serve_4bit})
+        self._patches.open()
 
     def _remove(self) -> None:
         library, self._library = self._library, None
@@ -332,9 +350,30 @@ class _Overrides:
         library._destroy()
         stance.__exit__(None, None, None)
         self.seen.clear()
-        if self._sharing is not None:
-            self._sharing.close()
-            self._sharing = None
+        if self._patches is not None:
+            self._patches.close()
+            self._patches = None
+
+    def _count(self, name: str, why: str) -> None:
+        """Counts a call of an unknown operator in the block entered last."""
+        if self.blocks:
+            self.blocks[-1].count_unknown(name, why=why)
+
+    def _serve_4bit(self, module: Any) -> Iterator[Undo]:
+        """Overrides the products of bitsandbytes, once its ``module`` has registered them."""
+        library = torch.library.Library("bitsandbytes", "IMPL")
+        yield library._destroy
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
+            for name, direct in BITSANDBYTES.items():
+                op = overload(f"bitsandbytes::{name}")
+                for key in map(str.upper, self.kinds):
+                    if op is None or not _runs(op.name(), key):
+                        continue
+                    own = torch.library.get_kernel(op, key)
+                    made = _BelowAutograd(op, self.blocks, _original(op, own, key), direct=direct)
+                    library.impl(op, made.kernel, key)
+                    self.seen.add(op)
 
 
 _overrides = _Overrides()
@@ -407,20 +446,20 @@ def _put(tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False)
 
 
 _has = torch._C._dispatch_has_kernel_for_dispatch_key
+_runs = torch._C._dispatch_has_computed_kernel_for_dispatch_key
 
 
 def _plan(key: str) -> Iterator[tuple[Any, str, Make]]:
     rows, forms = _rows(), functional()
-    runs = torch._C._dispatch_has_computed_kernel_for_dispatch_key
 
     def served(op: Any) -> bool:
         name = op.name()
-        return _has(name, key) or (runs(name, key) and not _has(name, "CompositeImplicitAutograd"))
+        return _has(name, key) or (_runs(name, key) and not _has(name, "CompositeImplicitAutograd"))
 
     above: dict[Any, Make] = {}
     for name, (lower, direct) in RECORDED.items():
         op = overload(f"aten::{name}")
-        if runs(op.name(), key):  # PyTorch's builds for CPUs have no kernels of GPUs
+        if _runs(op.name(), key):  # PyTorch's builds for CPUs have no kernels of GPUs
             how = {"name": op.overloadpacket.__name__, "lower": lower, "recorded": direct}
             above[op] = partial(_AboveAutograd, **how)
     for name, (part, lower) in INFERENCE.items():
@@ -733,7 +772,7 @@ class _BelowAutograd:
         self.op, self.direct, self.unserved = op, direct, unserved
         self.blocks, self.original = blocks, original
         self.name, self.optional = op.overloadpacket.__name__, op in functions()
-        self.split = _splitting(op)
+        self.why, self.split = REFUSED.get(self.name, ""), _splitting(op)
         self.free: dict[Any, bool] = {}
         """Keys of the calls of elementwise functions that no formula supports."""
         self.parts: dict[Any, bool] = {}
@@ -794,7 +833,7 @@ class _BelowAutograd:
         if why == ROW_WISE or self.optional or _exact(args, options):
             block.free[self.name] += 1
         else:
-            block.count_unknown(str(self.op), self.unserved)
+            block.count_unknown(str(self.op), self.unserved, self.why)
         return self.original(*args, **options)
 
 

@@ -86,7 +86,22 @@ REASONS: Final[dict[str, str]] = {
 overloads and the in-place form: ``elu`` covers ``elu_``.
 """
 
+ELEMENTWISE: Final = {"bitsandbytes::dequantize_4bit", "bitsandbytes::dequantize_blockwise"}
+"""Operators of other libraries whose rows cannot depend on the batch."""
+
 W8A8: Final = "products of FP8 by FP8 are not there, nor others of quantized activations"
+PACKED: Final = (
+    "bitsandbytes packed the weight for CPUs in a call outside of the block, and rounded its "
+    "scales to bfloat16; make a layer's first call inside"
+)
+REFUSED: Final = {
+    **dict.fromkeys(
+        ("_scaled_mm", "_scaled_mm_v2", "_scaled_grouped_mm", "_scaled_grouped_mm_v2"), W8A8
+    ),
+    **dict.fromkeys(("int8_vectorwise_quant", "int8_scaled_mm", "int8_mixed_scaled_mm"), W8A8),
+    "gemv_4bit": PACKED,
+}
+"""Reasons why operators are not served, by name, where there is more to say."""
 
 FOREACH_SUMS: Final = {"_foreach_norm", "_foreach_powsum"}
 """Operators on lists of tensors that sum elements; other ``_foreach_`` operators are pointwise."""

@@ -85,3 +85,22 @@ def test_a_layer_is_converted(nested, dtype):
     largest = theirs.abs().max()
     unit = torch.finfo(dtype).eps
     assert (model[1](y) - theirs).abs().max() <= 4 * max(unit, K * 2**-24) * largest
+
+
+@NESTED
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("rows", [1, 33, 2000])
+def test_a_layer_is_served_in_the_block(nested, dtype, rows):
+    """Products and gradients are the dense ones, whichever kernel bitsandbytes would take."""
+    made = layer(nested, dtype).requires_grad_(False)
+    w = nf4.dequantize(nf4.from_bitsandbytes(made.weight), dtype)
+    x = torch.randn(rows, K, device="cuda", dtype=dtype, requires_grad=True)
+    bias, dy = made.bias.to(dtype), torch.ones(rows, N, device="cuda", dtype=dtype)
+    with pt.batch_invariant(strict=True) as block:
+        y = made(x)
+        y.backward(dy)
+        with torch.no_grad():
+            assert torch.equal(made(x[:1]), y[:1])
+    assert block.served["gemm_4bit"] == 2
+    assert torch.equal(y, ptxgen.linear(x.detach(), w, bias, layout="nk"))
+    assert torch.equal(x.grad, ptxgen.linear_dgrad(dy, w, layout="nk"))

@@ -12,6 +12,7 @@ import ptxgen
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pt = pytest.importorskip("ptxgen.torch")
+patches = pytest.importorskip("ptxgen.torch.patches")
 reading = pytest.importorskip("ptxgen.torch.reading")
 
 
@@ -218,14 +219,14 @@ def test_keys_are_shared_while_a_block_is_open(monkeypatch):
         assert sdpa_attention.use_gqa_in_sdpa(x, x, x)
         assert not sdpa_attention.use_gqa_in_sdpa(x, x.to("meta"), x), "of a device not served"
     assert sdpa_attention.use_gqa_in_sdpa is own
-    monkeypatch.delitem(sys.modules, reading.MODULE)
+    monkeypatch.delitem(sys.modules, patches.SHARING)
     finders = list(sys.meta_path)
     with pt.batch_invariant():
         import transformers.integrations.sdpa_attention as again
 
         assert again is not sdpa_attention and again.use_gqa_in_sdpa(x, x, x)
     assert not again.use_gqa_in_sdpa(x, x, x)
-    monkeypatch.delitem(sys.modules, reading.MODULE)
+    monkeypatch.delitem(sys.modules, patches.SHARING)
     with pt.batch_invariant():
         pass
     assert sys.meta_path == finders

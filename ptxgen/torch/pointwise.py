@@ -65,11 +65,13 @@ def lower(
 
 def _wanted(dtypes: Sequence[str] | None) -> Any:
     """Converts ``dtypes`` of the operator, one name for each result ("" for the default) or None,
-    to ``out_dtype`` of a pointwise function: a name, a tuple of names and None, or None.
+    to ``out_dtype`` of a pointwise function: a full name such as "float32" for "f32", a tuple of
+    names and None, or None.
     """
     if dtypes is None:
         return None
-    return dtypes[0] if len(dtypes) == 1 else tuple(d or None for d in dtypes)
+    full = tuple(FULL.get(d, d) or None for d in dtypes)
+    return full[0] if len(full) == 1 else full
 
 
 def _compute(
@@ -91,17 +93,10 @@ def _fake(
         short(NAMES[x.dtype], n) if letter == "a" else None
         for x, n, letter in zip(given, op.arguments, which, strict=True)
     )
-    formula = op.formula(kinds, _full(_wanted(dtypes)))
+    formula = op.formula(kinds, _wanted(dtypes))
     shape = torch.broadcast_shapes(*(a.shape for a in arrays))
     made = (getattr(torch, FULL[o.dtype]) for o in formula.outputs)
     return [arrays[0].new_empty(shape, dtype=dtype) for dtype in made]
-
-
-def _full(wanted: Any) -> Any:
-    """Returns dtypes with their full names, such as "float32" for "f32"."""
-    if isinstance(wanted, tuple):
-        return tuple(map(_full, wanted))
-    return FULL.get(wanted, wanted)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Any]) -> None:

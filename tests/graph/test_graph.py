@@ -14,6 +14,7 @@ from model_cases import SIZES
 from random_programs import TORCH, draw, subsets
 
 import ptxgen
+from ptxgen import functions as f
 from ptxgen.errors import OptionError, UnservedError
 from ptxgen.numerics.dtype import FULL
 
@@ -143,6 +144,13 @@ def test_elementwise_operators_have_pytorchs_bits(dtype):
     assert not report.unknown
     cubes = {"aten.pow.Tensor_Scalar": 1} if x.element_size() == 2 else {}
     assert dict(report.torch) == {"aten.sqrt.default": 1, **cubes}
+
+
+def test_casts_of_the_library_are_compiled():
+    """Casts name dtypes by their short names."""
+    (x,) = matrices((5, 6))
+    report = compared(lambda x: f.cast(f.cast(x, "bfloat16"), torch.float64), x, how=traced)
+    assert not report.torch and not report.unknown
 
 
 # -- random programs --------------------------------------------------------------------------

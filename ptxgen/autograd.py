@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ptxgen.numerics.dtype import STORABLE
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.operation import Op
@@ -47,10 +48,11 @@ def pointwise(function: Callable[..., Any]) -> Pointwise:
         Arrays broadcast, and have any strides (negative ones, too); results have the broadcast
         shape. Python scalars are kernel arguments.
     Dtypes
-        float32, float16, bfloat16, float64, int32, int64, bool. 16-bit floats are computed in
-        float32, and the operands of one operator have one type: cast others
-        (``ptxgen.functions.cast``). A result has the dtype of the arrays that are computed in its
-        type, if these have one dtype; else that type.
+        float32, float16, bfloat16, float64, int32, int64, bool, uint8, int8, float8_e4m3fn,
+        float8_e5m2. Floats of 16 and 8 bits are computed in float32, integers of 8 bits in int32,
+        and the operands of one operator have one type: cast others (``ptxgen.functions.cast``). A
+        result has the dtype of the arrays that are computed in its type, if these have one dtype;
+        else that type.
     Options
         The operation takes ``out`` (may be one of the arguments; a tuple for several results),
         ``out_dtype`` (a dtype, or one for each result), ``stream`` and ``kernel``.
@@ -75,4 +77,4 @@ def pointwise(function: Callable[..., Any]) -> Pointwise:
     >>> lerp.reference(numpy.zeros(2, "f4"), numpy.ones(2, "f4"), 0.25)
     array([0.25, 0.25], dtype=float32)
     """
-    return Pointwise(function, autograd=autograd)
+    return Pointwise(function, autograd=autograd, known=STORABLE)

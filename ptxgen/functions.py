@@ -44,9 +44,14 @@ def cast(x: Any, dtype: Any, *, out: Any = None, stream: Any = None) -> Any:
     Shapes
         Any; the result has that of ``x``.
     Dtypes
-        Those of :func:`ptxgen.pointwise`.
+        Those of :func:`ptxgen.pointwise`, for ``x`` and for the result.
     Order
-        Contract ``pointwise/1``: rounded once to nearest; to integers it cuts towards zero
+        Contract ``pointwise/1``: rounded once to nearest, ties to even; float64 and integers are
+        rounded to float32 before they become floats of 16 or 8 bits. float8_e4m3fn has no Inf and
+        saturates: larger magnitudes, Inf among them, give 448. float8_e5m2 gives Inf for magnitudes
+        from 61440 on. Every NaN gives the bits 0x7f. PyTorch 2.13 casts so, too, though its NaNs
+        may have a sign; ml_dtypes gives NaN where float8_e4m3fn saturates. Floats become integers
+        by truncation and saturation, NaN becomes 0; a wider integer keeps its low bits
         (:mod:`ptxgen.numerics.formula`).
     Errors
         DtypeError for an unsupported ``dtype``; ShapeError, DeviceError or CompileError.

@@ -17,7 +17,7 @@ OWN = {
     "numerics": "activation constants contract dtype ex2 flce formats formula functions gradient "
     "option reduction_order signature softcap versions weight_format "
     "weight_packing",
-    "oracle": "activation call dot16 ex2 f32 flce formula half ops reduction_order",
+    "oracle": "activation call dot16 ex2 f32 flce float8 formula half ops reduction_order",
     "spec": "abi base chain epilogue formula prepare problem reduction_stages route space",
     "tiles": "regimes tc typed",
     "templates": "include",

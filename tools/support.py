@@ -28,7 +28,7 @@ import numpy as np
 import ptxgen
 from ptxgen import functions, int4, layout, quantized
 from ptxgen.errors import DtypeError, FormulaError, GradError
-from ptxgen.numerics.dtype import NAMES
+from ptxgen.numerics.dtype import STORABLE
 from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.weight_format import WeightFormat
 from ptxgen.ops import OPERATIONS
@@ -39,10 +39,7 @@ from ptxgen.ops.reductions import RowFunction
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "support.md"
 OPERATIONS_PAGE = PAGE.with_name("operations.md")
-DTYPES = {
-    **{short: np.dtype(getattr(ml_dtypes, name, name)) for name, short in NAMES.items()},
-    "u8": np.dtype("uint8"),
-}
+DTYPES = {short: np.dtype(getattr(ml_dtypes, name, name)) for name, short in STORABLE.items()}
 YES, NO = "✓", "–"
 FORMAT = "int8_block"
 """Weight format with which quantized operations are called."""

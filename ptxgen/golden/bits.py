@@ -42,7 +42,7 @@ from ptxgen.numerics.contract import (
     TENSOR_CORES,
     Contract,
 )
-from ptxgen.numerics.dtype import FULL, NAMES
+from ptxgen.numerics.dtype import FULL, ITEMSIZE, NAMES
 from ptxgen.numerics.flce import REDUCTIONS as LOSSES
 from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.gather_scatter import SCATTER
@@ -55,7 +55,6 @@ from ptxgen.ops import OPERATIONS as LIBRARY
 from ptxgen.oracle import recurrence as oracle
 from ptxgen.oracle.column_reductions import reduce_columns
 from ptxgen.oracle.delta import ascend, descend
-from ptxgen.oracle.formula import KINDS
 from ptxgen.oracle.row_reductions import compute
 from ptxgen.oracle.vocab_segments import linear_segments, logit_gradient, logit_segments
 from ptxgen.spec.quantized import LOOKED_UP
@@ -92,14 +91,13 @@ def numbers(
     integers have all magnitudes. ``special``: whether one in 16 is drawn from :data:`SPECIAL`.
     """
     bits = words(seed, prod(shape))
-    if dtype in ("i32", "i64", "bool"):
-        kind: Any = KINDS[dtype]
-        if dtype == "bool":
-            return (bits >> np.uint64(63)).astype(np.bool_).reshape(shape)
-        width = 8 * kind().itemsize
+    if dtype == "bool":
+        return (bits >> np.uint64(63)).astype(np.bool_).reshape(shape)
+    if dtype in ("i32", "i64", "u8", "i8"):
+        width = 8 * ITEMSIZE[dtype]
         shifts = (bits & np.uint64(width - 1)).astype(np.int64)
         whole: Array = (bits.astype(np.int64) >> (64 - width)) >> shifts
-        return whole.astype(kind).reshape(shape)
+        return whole.astype(FULL[dtype]).reshape(shape)
     mantissa = (bits >> np.uint64(40)).astype(np.int64) - (1 << 23)
     powers = np.uint64((1 << spread) - 1)
     exponent = (bits & powers).astype(np.int64) - (1 << spread - 1) - 23

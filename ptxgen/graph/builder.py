@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError, TraceError
-from ptxgen.numerics.dtype import BYTES, NAMES, name_of
+from ptxgen.numerics.dtype import BYTES, STORABLE, name_of
 from ptxgen.numerics.option import AxisNumber, Integers
 from ptxgen.ops import OPERATIONS
 from ptxgen.program.buffer import imagined
@@ -109,7 +109,7 @@ class Builder:
 
     def cast(self, x: Traced, dtype: Any) -> Traced:
         """Adds a node that casts ``x`` to another dtype, rounded once."""
-        found: Traced = self.call(f"cast_{NAMES[name_of(dtype, 'dtype', NAMES)]}", x)
+        found: Traced = self.call(f"cast_{STORABLE[name_of(dtype, 'dtype', STORABLE)]}", x)
         return found
 
     # -- views --------------------------------------------------------------------------------

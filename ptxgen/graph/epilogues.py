@@ -17,8 +17,8 @@ from ptxgen.errors import ShapeError
 from ptxgen.graph import fuse
 from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, layout_key, merged, region
 from ptxgen.graph.fuse_reductions import constant, rows
-from ptxgen.numerics.dtype import NAMES
 from ptxgen.numerics.formula import Formula, Input, Node, Output, read, substituted
+from ptxgen.ops.pointwise import short
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.step import Operand, Program, Step
 from ptxgen.spec import ACCUMULATE, CONTINUE, OUT_F32
@@ -55,8 +55,8 @@ class Product:
         return {b.memory for _, b in self.results}
 
     def step(self) -> Step:
-        """Converts the product to a step. Raises ShapeError or FormulaError beyond an epilogue's
-        limits.
+        """Converts the product to a step. Raises ShapeError, FormulaError or DtypeError beyond an
+        epilogue's limits.
         """
         places: dict[Node, Node] = {}
         known: dict[object, Node] = {}
@@ -66,7 +66,8 @@ class Product:
         for node in self._formula(nodes, names).nodes:
             if node.op != "input" or node not in self.reads:
                 continue
-            x, dtype = self.reads[node], node.data.dtype
+            x = self.reads[node]
+            dtype = short(x.dtype, node.data.name)
             key = dtype, layout_key(x)
             if key not in known:
                 name = f"x{len(known)}"
@@ -97,7 +98,7 @@ class Product:
         return Step(asked, bind)
 
     def _formula(self, nodes: list[Node], names: list[str]) -> Formula:
-        dtypes = (NAMES[b.dtype] for _, b in self.results)
+        dtypes = (short(b.dtype, n) for n, (_, b) in zip(names, self.results, strict=True))
         return Formula(tuple(map(Output, names, dtypes, nodes)))
 
 

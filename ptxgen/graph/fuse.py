@@ -15,10 +15,10 @@ from math import prod
 from operator import attrgetter
 from typing import Any
 
-from ptxgen.errors import FormulaError, ShapeError
+from ptxgen.errors import DtypeError, FormulaError, ShapeError
 from ptxgen.graph.worth import worth
 from ptxgen.numerics import pointwise as numerics
-from ptxgen.numerics.dtype import NAMES
+from ptxgen.numerics.dtype import STORABLE
 from ptxgen.numerics.formula import Formula, Input, Node, Output, cast, substituted
 from ptxgen.ops.pointwise import TABLE, problem
 from ptxgen.program.buffer import INPUT, Buffer, Memory
@@ -133,7 +133,7 @@ def region(step: Step, number: int) -> Region | None:
 def _outputs(nodes: list[Node], results: tuple[tuple[Node, Buffer], ...]) -> tuple[Output, ...]:
     pairs = zip(nodes, results, strict=True)
     return tuple(
-        Output(numerics.result(i), NAMES[b.dtype], n) for i, (n, (_, b)) in enumerate(pairs)
+        Output(numerics.result(i), STORABLE[b.dtype], n) for i, (n, (_, b)) in enumerate(pairs)
     )
 
 
@@ -369,7 +369,7 @@ def as_stored(node: Node, dtype: str) -> Node:
     """Returns the value that a reader would load after ``node`` was stored as ``dtype``: the node,
     rounded to that dtype unless it already is.
     """
-    short = NAMES[dtype]
+    short = STORABLE[dtype]
     rounded = node.data if node.op == "round_to" else node.op == "input" and node.data.dtype
     return node if rounded == short else cast(node, short)
 
@@ -455,7 +455,7 @@ def merged(
         both = joined(first.region, second.region, needed, repeat)
         try:
             step = both.step() if both is not None else None
-        except (ShapeError, FormulaError):
+        except (ShapeError, FormulaError, DtypeError):
             return False
         if step is None:
             return False

@@ -16,11 +16,11 @@ from math import prod
 
 from ptxgen.errors import FormulaError, ShapeError
 from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, layout_key, merged, region
-from ptxgen.numerics.dtype import NAMES
 from ptxgen.numerics.formula import Formula, Input, Node, Output, const, substituted
 from ptxgen.numerics.pointwise import value_of
 from ptxgen.numerics.reduction_order import LEAF
 from ptxgen.numerics.row_reductions import MADE, RowOp, formula
+from ptxgen.ops.pointwise import short
 from ptxgen.ops.row_reductions import asked
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.step import Operand, Program, Step
@@ -80,8 +80,8 @@ class Rows:
         return "element" if x.size == self.sizes["element"] else "row"
 
     def step(self) -> Step:
-        """Converts the fused reduction to a step. Raises ShapeError or FormulaError beyond a
-        kernel's limits.
+        """Converts the fused reduction to a step. Raises ShapeError, FormulaError or DtypeError
+        beyond a kernel's limits.
         """
         places: dict[Node, Node] = {}
         known: dict[object, Node] = {}
@@ -104,7 +104,7 @@ class Rows:
             raise ShapeError(f"{several.count('element')} arrays of elements of one step over rows")
         if any(n.level != at for n, at in zip(made, levels.values(), strict=True)):
             raise FormulaError("a result has not a number for each of what it is of")
-        outputs = [NAMES[b.dtype] for b in targets.values()]
+        outputs = [short(b.dtype, n) for n, b in targets.items()]
         pairs = zip(targets, outputs, made, strict=True)
         text = Formula(tuple(Output(n, d, node) for n, d, node in pairs))
         if text.size > NODES_MAX:
@@ -118,13 +118,13 @@ class Rows:
         results = {n: (level, d) for (n, level), d in zip(levels.items(), outputs, strict=True)}
         row = RowOp(f"fused_{digest}", of, kinds, results)
         row = MADE.setdefault(row.name, row)
-        variant = row.variant({n: NAMES[b.dtype] for n, b in given.items()}, outputs)
+        variant = row.variant({n: short(b.dtype, n) for n, b in given.items()}, outputs)
         names = "+".join(self.names).split("+")
         title = f"{self.over}+elementwise({len(names) - 1})" if len(names) > 5 else "+".join(names)
         problem, bind = asked(row, variant, given, targets, {}, self.count, self.width, title=title)
         found = problem()
-        held, (short, more) = dict(found.values)["HELD"], SHORT_ROWS
-        if held > (more if self.width <= short else HELD_MAX):
+        held, (some, more) = dict(found.values)["HELD"], SHORT_ROWS
+        if held > (more if self.width <= some else HELD_MAX):
             raise ShapeError(f"{held} bytes of an element are held")
         return Step(found, bind)
 

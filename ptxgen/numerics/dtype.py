@@ -32,10 +32,16 @@ ELEMENTS = {**DTYPES, "int32": "i32", "int64": "i64"}
 SINGLE = ("bfloat16", "float16", "float32")
 """Floating-point dtypes whose results are computed in f32."""
 NAMES = {**ELEMENTS, "bool": "bool"}
-"""All dtypes of formulas: full name to short name."""
-FULL = {short: full for full, short in NAMES.items()}
+"""Dtypes in which operations compute: full name to short name."""
+FLOAT8 = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2"}
+"""Short names of the floats of 8 bits, by full name."""
+BYTE_SIZED = {"uint8": "u8", "int8": "i8", **FLOAT8}
+"""Short names of the numeric dtypes of 8 bits, by full name."""
+STORABLE = {**NAMES, **BYTE_SIZED}
+"""All dtypes that formulas read and write, as casts and copies do: full name to short name."""
+FULL = {short: full for full, short in STORABLE.items()}
 """Full names of the dtypes of formulas, by their short names."""
-ITEMSIZE = {short: BYTES[full] for full, short in NAMES.items()}
+ITEMSIZE = {short: BYTES[full] for full, short in STORABLE.items()}
 """Element size in bytes, by short dtype name."""
 
 
@@ -62,7 +68,7 @@ def name_of(dtype: Any, what: str = "dtype", known: Iterable[str] = DTYPES) -> s
     """
     text = _text(dtype)
     for long in known:
-        if text in (long, NAMES.get(long)):
+        if text in (long, STORABLE.get(long)):
             return long
     raise DtypeError(
         f"{what} is {described(dtype)}; takes {', '.join(map(repr, known))}, or the dtype of that "

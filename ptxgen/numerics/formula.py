@@ -9,12 +9,16 @@ Bits
 ----
 Every node is one operation, which IEEE 754 (or two's complement arithmetic) defines to the bit:
 one rounding to nearest even in the node's type, subnormals kept. Nothing is contracted or
-reordered. Inf and NaN are as in IEEE 754, and any NaN equals any NaN. 16-bit floats are converted
-to f32 (exactly) when read, and results are rounded once to 16 bits when written.
+reordered. Inf and NaN are as in IEEE 754, and any NaN equals any NaN. Floats of 16 and 8 bits are
+converted to f32 (exactly) when read, and results are rounded once to their dtype when written;
+integers of 8 bits are read as i32, and results keep their low bits.
 
 - ``max`` and ``min`` give a NaN if either operand is one, and order +0.0 above -0.0.
 - ``convert`` from a float to an integer truncates and saturates; a NaN gives 0. From an integer to
   a narrower one it keeps the low bits; a bool gives 0 or 1.
+- Rounding to e4m3 (FN, which has no Inf) saturates: larger magnitudes, Inf among them, give 448.
+  Rounding to e5m2 gives Inf for magnitudes from 61440 on. The NaN of both is 0x7f. A result that
+  is an input of the same 8-bit dtype is moved bit by bit.
 - Shifts take their count modulo the width; right shifts are arithmetic.
 - Functions (:mod:`ptxgen.numerics.functions`) are formulas themselves.
 
@@ -53,8 +57,15 @@ STORED = {
     "i32": "i32",
     "i64": "i64",
     "bool": "bool",
+    "u8": "i32",
+    "i8": "i32",
+    "e4m3": "f32",
+    "e5m2": "f32",
 }
-"""Compute type of each array dtype (short names): 16-bit floats compute in f32."""
+"""Compute type of each array dtype (short names): floats of 16 and 8 bits compute in f32, integers
+of 8 bits in i32."""
+BYTE_RANGES = {"u8": (0, 255), "i8": (-128, 127)}
+"""Least and largest value of the 8-bit integers, by short dtype."""
 LEVELS = ("all", "row", "element")
 KINDS = {"element": "element", "column": "element", "row": "row", "scalar": "all"}
 """Level of each kind of input, which says how many values it has for a row: see the module's
@@ -96,11 +107,11 @@ class Node:
 
     ``args``: the operands; ``type``: one of TYPES; ``level``: one of LEVELS. ``op``: a key of
     PRIMITIVES, a comparison ("eq", "ne", "lt", "le", "gt", "ge"), "select" (condition, then, else),
-    "convert", "round_to" (rounds f32 to the 16-bit dtype ``data``, kept as f32), "bits" (bit cast
-    of a float to an integer), "float" (the reverse), "call" (``data``: a :class:`Function`),
-    "reduce" (``data``: one of REDUCERS). Leaves: "input" (``data``: an :class:`Input`), "const"
-    (``data``: its value), "index" (the element's index in its row, i64), "length" (the row's number
-    of elements, i64).
+    "convert", "round_to" (rounds to the dtype ``data`` of 16 or 8 bits, kept in its compute type),
+    "bits" (bit cast of a float to an integer), "float" (the reverse), "call" (``data``: a
+    :class:`Function`), "reduce" (``data``: one of REDUCERS). Leaves: "input" (``data``: an
+    :class:`Input`), "const" (``data``: its value), "index" (the element's index in its row, i64),
+    "length" (the row's number of elements, i64).
     """
 
     __slots__ = ("__weakref__", "args", "data", "level", "op", "type")
@@ -418,13 +429,19 @@ def where(condition: Any, a: Any, b: Any) -> Node:
 
 
 def cast(x: Node, dtype: str) -> Node:
-    """Converts ``x`` to ``dtype``, a key of STORED; to 16 bits as f32 that is rounded to them."""
+    """Converts ``x`` to ``dtype``, a key of STORED; to 16 or 8 bits as a value of its compute type,
+    rounded. A float saturates to an integer of any width.
+    """
     if dtype not in STORED:
         raise FormulaError(f"cast takes {', '.join(STORED)}; got {dtype!r}")
     type = STORED[dtype]
     if x.type != type:
         x = x if type != "bool" else compare("ne", x, 0)
+        cut = x.type in FLOATS and dtype in BYTE_RANGES
         x = x if x.type == type else Node("convert", (x,), type)
+        if cut:
+            low, high = BYTE_RANGES[dtype]
+            x = primitive("min", primitive("max", x, low), high)
     return x if type == dtype else Node("round_to", (x,), type, dtype)
 
 
@@ -482,6 +499,11 @@ class Output:
             )
 
     @property
+    def moved(self) -> bool:
+        """Whether the result is an input of its dtype."""
+        return self.node.op == "input" and bool(self.node.data.dtype == self.dtype)
+
+    @property
     def level(self) -> str:
         """Level of the result, which has one value per "row", "element" or "column"."""
         if self.down:
@@ -519,6 +541,13 @@ class Formula:
     def inputs(self) -> tuple[Input, ...]:
         """Arrays and scalars that the formula reads, in the order of their first use."""
         return tuple(n.data for n in self.nodes if n.op == "input")
+
+    @cached_property
+    def dtypes(self) -> frozenset[str]:
+        """Short dtypes that the formula reads, writes or rounds to."""
+        rounded = (n.data for n in self.nodes if n.op == "round_to")
+        read, written = (i.dtype for i in self.inputs), (o.dtype for o in self.outputs)
+        return frozenset((*rounded, *read, *written))
 
     @cached_property
     def functions(self) -> tuple[tuple[Function, str], ...]:

@@ -97,7 +97,7 @@ def stored(position: int, node: Node, arrays: Sequence[str], wanted: str | None)
     first of the following that exists.
 
     1. ``wanted`` (DtypeError if it cannot hold the result);
-    2. the 16-bit dtype that the function casts the result to;
+    2. the dtype of 16 or 8 bits that the function casts the result to;
     3. the dtype of all ``arrays`` that are computed in the result's type, if they have the same;
     4. the result's type.
     """

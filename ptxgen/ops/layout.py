@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Annotated, Any
 
-from ptxgen.errors import DtypeError, GradError, ShapeError
+from ptxgen.errors import DtypeError, GradError, OptionError, ShapeError
+from ptxgen.numerics.dtype import STORABLE
+from ptxgen.numerics.formula import BYTE_RANGES
 from ptxgen.numerics.option import Axis, Bool, Integers, Value
 from ptxgen.ops.pointwise import Pointwise, short
 from ptxgen.ops.views import axis_of, single
@@ -34,7 +36,7 @@ def contiguous(b: ProgramBuilder, x: Buffer, *, out: Out = None) -> Buffer:
     Shapes
         ``x`` any, and so the result.
     Dtypes
-        Any; the result has that of ``x``.
+        Those of :func:`ptxgen.pointwise`; the result has that of ``x``.
     Order
         Nothing is computed. It is a pass at memory speed, also where ``x`` is transposed: square
         tiles are transposed in registers.
@@ -60,7 +62,7 @@ def _concat_vjp(b: Builder, at: Backward) -> Gradients:
 def _copies(count: int) -> Pointwise:
     """Returns the function that copies ``count`` arrays in one launch."""
     names = tuple(f"x{i}" for i in range(count))
-    return Pointwise(lambda **given: tuple(given.values()), "copies", names)
+    return Pointwise(lambda **given: tuple(given.values()), "copies", names, known=STORABLE)
 
 
 @op(vjp=_concat_vjp, public=False, backwards=True)
@@ -72,7 +74,7 @@ def concat(
     Shapes
         The arrays agree along all axes but ``axis``; the result has the sum of their sizes there.
     Dtypes
-        Any, the same for all, and so the result.
+        Those of :func:`ptxgen.pointwise`, the same for all, and so the result.
     Order
         Nothing is computed. A gradient is a slice of the result's.
     Errors
@@ -137,13 +139,13 @@ def pad(
     Shapes
         ``x`` any; the result is longer by the sum of an axis's pair in ``widths``.
     Dtypes
-        Any; the result has that of ``x``.
+        Those of :func:`ptxgen.pointwise`; the result has that of ``x``.
     Order
         Nothing is computed: the border is filled, and ``x`` is copied. The gradient is a slice of
         the result's.
     Errors
-        ShapeError for another number of pairs, DtypeError, OptionError, DeviceError or
-        CompileError, before anything is launched or written.
+        ShapeError for another number of pairs, OptionError for a ``value`` that the dtype lacks,
+        DtypeError, DeviceError or CompileError, before anything is launched or written.
     """
     if len(widths) != len(x.shape):
         raise ShapeError(
@@ -153,6 +155,9 @@ def pad(
     shape = [size + sum(w) for size, w in zip(x.shape, widths, strict=True)]
     result = b.result(shape, x.dtype, single(out))
     number = bool(value) if x.dtype == "bool" else value
+    low, high = BYTE_RANGES.get(STORABLE.get(x.dtype, ""), (value, value))
+    if value < low or value > high:
+        raise OptionError(f"value is {value}; {x.dtype} has {low} .. {high}")
     inner = result
     whole = sum(map(bool, chain(*widths))) > 1 and result.nbytes <= FILLED_MAX
     if whole:

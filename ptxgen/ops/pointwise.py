@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from ptxgen.errors import DtypeError, FormulaError, OptionError, ShapeError
 from ptxgen.numerics import pointwise as numerics
-from ptxgen.numerics.dtype import FULL, NAMES, name_of
+from ptxgen.numerics.dtype import FULL, NAMES, STORABLE, name_of
 from ptxgen.numerics.formula import FLOATS, STORED, Formula, Node, cast, const, trace
 from ptxgen.numerics.gradient import gradients
 from ptxgen.numerics.option import DtypeName
@@ -66,10 +66,13 @@ class Pointwise(Op):
         says: str = "",
         autograd: Callable[..., Any] | None = None,
         public: bool = False,
+        known: Mapping[str, str] = NAMES,
     ) -> None:
         if not callable(function):
             raise FormulaError(f"function is {function!r}; takes a function of values")
         name = name or getattr(function, "__name__", type(function).__name__)
+        self.known = known
+        """Dtypes that arrays may have, full name to short name."""
         arguments, self.defaults = (names, {}) if names else _arguments(function, name)
         super().__init__(
             self._lowered,
@@ -99,7 +102,7 @@ class Pointwise(Op):
         )
         return (
             *given,
-            *outward(DtypeName(tuple(NAMES), several=True), arguments),
+            *outward(DtypeName(tuple(self.known), several=True), arguments),
         )
 
     def __repr__(self) -> str:
@@ -130,10 +133,10 @@ class Pointwise(Op):
         if all(a is None for a in arrays):
             raise DtypeError(f"{self.name} takes at least one array; got only numbers")
         dtypes = tuple(
-            None if a is None else short(a.dtype.name, name)
+            None if a is None else short(a.dtype.name, name, self.known)
             for a, name in zip(arrays, self.arguments, strict=True)
         )
-        wanted = DtypeName(tuple(NAMES), several=True).read("out_dtype", out_dtype)
+        wanted = DtypeName(tuple(self.known), several=True).read("out_dtype", out_dtype)
         found = self.formula(dtypes, wanted)
         given: dict[str, Any] = {}
         for i in found.inputs:
@@ -222,12 +225,12 @@ class Pointwise(Op):
         all = self.bound(args, named)
         given, out, out_dtype = [all[n] for n in self.arguments], all["out"], all["out_dtype"]
         dtypes = tuple(
-            short(x.dtype, n) if isinstance(x, Buffer) else None
+            short(x.dtype, n, self.known) if isinstance(x, Buffer) else None
             for x, n in zip(given, self.arguments, strict=True)
         )
         if out_dtype is None and out is not None:
             several = out if isinstance(out, tuple) else (out,)
-            out_dtype = tuple(FULL[short(o.dtype, "out")] for o in several)
+            out_dtype = tuple(FULL[short(o.dtype, "out", self.known)] for o in several)
         try:
             formula = self.formula(dtypes, out_dtype)
         except FormulaError as error:
@@ -264,7 +267,7 @@ class Pointwise(Op):
         values = [at[n] for n in self.arguments]
         plain = numbers_of(values)
         needs = tuple(
-            n in at.needs and not number and STORED[NAMES[b.dtype(x)]] in FLOATS
+            n in at.needs and not number and STORED[STORABLE[b.dtype(x)]] in FLOATS
             for n, x, number in zip(self.arguments, values, plain, strict=True)
         )
         of = {n: x for n, x, needed in zip(self.arguments, values, needs, strict=True) if needed}
@@ -273,7 +276,7 @@ class Pointwise(Op):
         shape = tuple(at.dys[0].shape)
         # Gradients that are summed over broadcast dimensions are rounded after the sum.
         dtypes = tuple(
-            b.dtype(x) if tuple(x.shape) == shape else FULL[STORED[NAMES[b.dtype(x)]]]
+            b.dtype(x) if tuple(x.shape) == shape else FULL[STORED[STORABLE[b.dtype(x)]]]
             for x in of.values()
         )
         function = self.gradient(needs, len(at.dys))
@@ -530,25 +533,25 @@ def _aligned(array: Buffer, steps: tuple[int, ...], along: int, length: int) -> 
     return low % min(16, length * array.itemsize) == 0
 
 
-def short(dtype: str, name: str) -> str:
-    """Returns the short name of the dtype of argument ``name``; raises DtypeError."""
-    if dtype not in NAMES:
-        raise DtypeError(f"{name} has dtype {dtype}; takes {', '.join(NAMES)}")
-    return NAMES[dtype]
+def short(dtype: str, name: str, known: Mapping[str, str] = NAMES) -> str:
+    """Returns the short name of argument ``name``'s dtype; DtypeError unless it is ``known``."""
+    if dtype not in known:
+        raise DtypeError(f"{name} has dtype {dtype}; takes {', '.join(known)}")
+    return known[dtype]
 
 
 def short_name(dtype: Any) -> str:
     """Returns the short name of a dtype: of a short or full name, or a framework's dtype."""
     if isinstance(dtype, str) and dtype in FULL:
         return dtype
-    return NAMES[name_of(dtype, "dtype", NAMES)]
+    return STORABLE[name_of(dtype, "dtype", STORABLE)]
 
 
 def _short(wanted: Any) -> Any:
     """Returns the short names of result dtypes: of one, of a tuple, or None for None."""
     if wanted is None or isinstance(wanted, str):
-        return None if wanted is None else NAMES[wanted]
-    return tuple(None if d is None else NAMES[d] for d in wanted)
+        return None if wanted is None else STORABLE[wanted]
+    return tuple(None if d is None else STORABLE[d] for d in wanted)
 
 
 def named(key: str) -> Pointwise:
@@ -565,9 +568,9 @@ def operation(name: str) -> Pointwise:
     """
     kind, _, dtype = name.partition("_")
     if kind == "cast" and dtype in FULL:
-        return Pointwise(functools.partial(cast, dtype=dtype), name, ("x",))
+        return Pointwise(functools.partial(cast, dtype=dtype), name, ("x",), known=STORABLE)
     row = next(row for row in (*ROWS, *INNER) if row.name == name)
-    return Pointwise(row.formula, name, says=row.doc)
+    return Pointwise(row.formula, name, says=row.doc, known=row.dtypes)
 
 
 def _gradient(of: Pointwise, needs: tuple[bool, ...], count: int) -> Pointwise:
@@ -586,7 +589,7 @@ def _gradient(of: Pointwise, needs: tuple[bool, ...], count: int) -> Pointwise:
     while any(n.startswith(head) for n in of.arguments):
         head = f"_{head}"
     names = (*of.arguments, *(f"{head}{arguments + i}" for i in range(count)))
-    return Pointwise(function, f"{of.name}_gradient", names, autograd=of.autograd)
+    return Pointwise(function, f"{of.name}_gradient", names, autograd=of.autograd, known=of.known)
 
 
 def _arguments(function: Callable[..., Any], name: str) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -5,19 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import signature
 from textwrap import fill, indent
 from typing import Any, NamedTuple
 
 from ptxgen.numerics import formula as p
 from ptxgen.numerics import functions as f
+from ptxgen.numerics.dtype import NAMES, STORABLE
 
 REAL = "float32, bfloat16, float16 or float64"
 NARROW = "float32, bfloat16 or float16"
 NUMBERS = "float32, bfloat16, float16, float64, int32 or int64"
 ANY = "float32, bfloat16, float16, float64, int32, int64 or bool"
 BITS = "int32, int64 or bool"
+MOVED = f"{', '.join(list(STORABLE)[:-1])} or {list(STORABLE)[-1]}"
+"""Dtypes of operations that only move elements."""
 
 
 class Row(NamedTuple):
@@ -31,6 +34,11 @@ class Row(NamedTuple):
     says: str
     takes: str = REAL
     gives: str = ""
+
+    @property
+    def dtypes(self) -> Mapping[str, str]:
+        """Dtypes that arrays may have, full name to short name; the formula may refuse some."""
+        return STORABLE if self.takes is MOVED else NAMES
 
     @property
     def doc(self) -> str:
@@ -71,7 +79,7 @@ ROWS = (
     Row("maximum", lambda x, y: f.maximum(x, y), "``max(x, y)``; a NaN if either is one.", NUMBERS),
     Row("minimum", lambda x, y: f.minimum(x, y), "``min(x, y)``; a NaN if either is one.", NUMBERS),
     Row("clamp", f.clamp, "``min(max(x, low), high)``.", NUMBERS),
-    Row("copy", lambda x: x, "``x``, in a contiguous copy, or with the strides of ``out=``.", ANY),
+    Row("copy", lambda x: x, "``x``, contiguous, or with the strides of ``out=``.", MOVED),
     # comparisons and selection
     Row("eq", lambda x, y: x == y, "``x == y``.", ANY, "bool"),
     Row("ne", lambda x, y: x != y, "``x != y``.", ANY, "bool"),
@@ -129,5 +137,5 @@ ROWS = (
     Row("geglu", lambda x, y: f.gelu(x) * y, "``gelu(x) * y``."),
     Row("reglu", lambda x, y: f.relu(x) * y, "``relu(x) * y``."),
 )
-INNER = (Row("fill", lambda x, value: value, "``value``, of the dtype of ``x``."),)
+INNER = (Row("fill", lambda x, value: value, "``value``, of the dtype of ``x``.", MOVED),)
 """Rows of operations that only other operations call."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.formula import INTEGERS, STORED, Formula, Function, Node, ordered
-from ptxgen.oracle import f64
+from ptxgen.oracle import f64, float8, half
 from ptxgen.oracle.f32 import BLOCK, fma
-from ptxgen.oracle.half import FORMATS, downcast, upcast
 
 Array = NDArray[Any]
 KINDS: Mapping[str, Any] = {
@@ -25,6 +25,8 @@ KINDS: Mapping[str, Any] = {
     "bool": np.bool_,
 }
 """NumPy type of each type of formula nodes."""
+_FLOATS = {**dict.fromkeys(half.FORMATS, half), **dict.fromkeys(float8.VALUES, float8)}
+"""Modules that convert floats of 16 and 8 bits from and to f32, by short dtype."""
 WIDTH = {"i32": 32, "i64": 64}
 Reduce = Callable[[str, Array, Node], Array]
 """Type of functions ``reduce(kind, x, node)`` that reduce rows ``x`` [..., N] to [..., 1]. The kind
@@ -98,7 +100,7 @@ def _value(
     if op == "convert":
         return convert(args[0], node.type)
     if op == "round_to":
-        return upcast(downcast(args[0], node.data), node.data)
+        return _wide(_bits(args[0], node.data), node.data)
     if op in ("bits", "float"):
         return np.asarray(np.ascontiguousarray(args[0]).view(kind).reshape(args[0].shape))
     if op == "call":
@@ -146,19 +148,32 @@ def convert(x: Array, type: str) -> Array:
 
 def widened(array: Any, dtype: str) -> Array:
     """Converts an array of ``dtype`` (short name) to its compute type, exactly."""
-    if dtype in FORMATS:
-        return upcast(np.asarray(array).view(np.uint16), dtype)
-    return np.asarray(array, KINDS[STORED[dtype]])
+    given = np.asarray(array)
+    return _wide(given.view(f"u{given.itemsize}") if dtype in _FLOATS else given, dtype)
+
+
+def _wide(bits: Array, dtype: str) -> Array:
+    """Converts elements of ``dtype``, floats of 16 and 8 bits as bits, to their compute type."""
+    if dtype in _FLOATS:
+        return np.asarray(_FLOATS[dtype].upcast(bits, dtype))
+    return np.asarray(bits, KINDS[STORED[dtype]])
+
+
+def _bits(values: Array, dtype: str) -> Array:
+    """Converts values of a compute type to ``dtype``; floats of 16 and 8 bits are bits."""
+    if dtype in _FLOATS:
+        return np.asarray(_FLOATS[dtype].downcast(values, dtype))
+    return np.asarray(values).astype(FULL[dtype], copy=False)
 
 
 def stored(values: Array, dtype: str) -> Array:
     """Converts values of a compute type to an array of ``dtype`` (short name), rounded once."""
-    if dtype in FORMATS:
-        kind: Any = np.float16
-        if dtype == "bf16":
-            from ml_dtypes import bfloat16 as kind
-        return downcast(values, dtype).view(kind)
-    return np.asarray(values, KINDS[dtype])
+    kind: Any = FULL[dtype]
+    if dtype in _FLOATS and dtype != "f16":
+        import ml_dtypes
+
+        kind = getattr(ml_dtypes, kind)
+    return _bits(values, dtype).view(kind)
 
 
 def results(
@@ -176,4 +191,7 @@ def results(
             full = np.broadcast_shapes(found[i].shape, *(x.shape for x in wide.values()))
             rows = np.broadcast_to(found[i], full).reshape(-1, columns)
             found[i] = reduce("sum", rows.T, output.node)[..., 0]
-    return [stored(v, o.dtype) for v, o in zip(found, formula.outputs, strict=True)]
+    return [
+        inputs[o.node.data.name] if o.moved and o.dtype in float8.VALUES else stored(v, o.dtype)
+        for v, o in zip(found, formula.outputs, strict=True)
+    ]

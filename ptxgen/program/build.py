@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ptxgen.errors import DtypeError, PtxgenError, ShapeError
-from ptxgen.numerics.dtype import NAMES
+from ptxgen.numerics.dtype import STORABLE
 from ptxgen.program.algorithms import ChosenAlgorithm
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory, dense, sizes
 from ptxgen.program.step import Operand, Program, Step
@@ -101,7 +101,7 @@ class Builder(ABC):
 
     def converted(self, x: Any, dtype: str) -> Any:
         """Returns a copy of ``x`` in another dtype, rounded once."""
-        return self.call(self.operations[f"cast_{NAMES[dtype]}"], x, out_dtype=dtype)
+        return self.call(self.operations[f"cast_{STORABLE[dtype]}"], x, out_dtype=dtype)
 
     def summed_to(self, x: Any, shape: Sequence[int]) -> Any:
         """Returns ``x`` summed over the dimensions along which an array of shape ``shape`` was

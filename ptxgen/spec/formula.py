@@ -22,6 +22,10 @@ STORAGE = {
     "bool": "unsigned char",
     "f16": "unsigned short",
     "bf16": "unsigned short",
+    "u8": "unsigned char",
+    "i8": "signed char",
+    "e4m3": "unsigned char",
+    "e5m2": "unsigned char",
 }
 """C++ types of elements in memory, by dtype."""
 _UNSIGNED = {"i32": "unsigned", "i64": "unsigned long long"}

@@ -34,7 +34,7 @@ from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, var
 from ptxgen.numerics import formula as f
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.dtype import ITEMSIZE
+from ptxgen.numerics.dtype import BYTE_SIZED, FLOAT8, ITEMSIZE
 from ptxgen.numerics.formula import Formula, Input, Node, Output
 from ptxgen.numerics.reduction_order import POINTWISE
 from ptxgen.spec import formula as cuda
@@ -321,8 +321,9 @@ class PointwiseSpec(KernelSpec):
                 "functions": cuda.functions,
                 "arrays": arrays,
                 "reads": [i for i in formula.inputs if i.kind != "scalar"],
-                "ctype": lambda dtype: cuda.CTYPES[f.STORED[dtype]],
-                "loaded": lambda dtype: f"ptxgen_{'half' if dtype == 'bf16' else 'from'}_{dtype}",
+                "ctype": lambda dtype: _PASSED.get(dtype) or cuda.CTYPES[f.STORED[dtype]],
+                "loaded": _loaded,
+                "passed": lambda dtype: "" if dtype in _PASSED else _loaded(dtype),
                 "storage": cuda.STORAGE,
                 "itemsize": ITEMSIZE,
                 "number": _scalar,
@@ -384,6 +385,24 @@ class PointwiseSpec(KernelSpec):
         )
 
 
+_PASSED = {dtype: cuda.STORAGE[dtype] for dtype in FLOAT8.values()}
+"""C++ type in which the elements of an array are passed to the formula, by dtype, where that is not
+the compute type: bits, as a conversion to f32 and back would change those of a NaN."""
+
+
+def _loaded(dtype: str) -> str:
+    """Returns the name of the device function that converts an element to its compute type."""
+    return f"ptxgen_{'half' if dtype == 'bf16' else 'from'}_{dtype}"
+
+
+def _inputs(formula: Formula) -> dict[Node, str]:
+    """Returns the C++ expression of each input node, from arguments ``a_...``."""
+    nodes = [n for n in formula.nodes if n.op == "input"]
+    names = {n: f"a_{n.data.name}" for n in nodes}
+    converted = (n for n in nodes if n.data.dtype in _PASSED)
+    return names | {n: f"{_loaded(n.data.dtype)}({names[n]})" for n in converted}
+
+
 def _scalar(name: str, type: str) -> str:
     """Returns the C++ expression of the scalar in the 8-byte parameter ``name``
     (:func:`ptxgen.numerics.pointwise.number`).
@@ -402,17 +421,28 @@ def _statements(formula: Formula) -> Iterator[str]:
     """Yields the C++ statements that compute the results ``r_...`` of one element from inputs
     ``a_...``.
     """
-    names = {n: f"a_{n.data.name}" for n in formula.nodes if n.op == "input"}
-    yield from cuda.statements((o.node for o in formula.outputs), names)
-    for o in formula.outputs:
-        yield f"r_{o.name} = ptxgen_to_{o.dtype}({names[o.node]});"
+    names, nodes = _inputs(formula), {o: _unrounded(o) for o in formula.outputs}
+    yield from cuda.statements(nodes.values(), names)
+    for o, node in nodes.items():
+        moved = o.moved and o.dtype in _PASSED
+        value = f"a_{node.data.name}" if moved else f"ptxgen_to_{o.dtype}({names[node]})"
+        yield f"r_{o.name} = {value};"
+
+
+def _unrounded(output: Output) -> Node:
+    """Returns the node whose value is rounded where ``output`` is stored. Of two equal roundings to
+    8 bits one is left out, as the compiler does not see that the second changes nothing.
+    """
+    node, dtype = output.node, output.dtype
+    twice = dtype in BYTE_SIZED.values() and node.op == "round_to" and node.data == dtype
+    return node.args[0] if twice else node
 
 
 def _bounds(formula: Formula, bounds: tuple[Node, Node]) -> Iterator[str]:
     """Yields the C++ statements that compute ``low`` and ``high``, the bounds of the result, from
     inputs ``a_...``.
     """
-    names = {n: f"a_{n.data.name}" for n in formula.nodes if n.op == "input"}
+    names = _inputs(formula)
     yield from cuda.statements(bounds, names)
     yield from (f"{to} = {names[n]};" for to, n in zip(("low", "high"), bounds, strict=True))
 

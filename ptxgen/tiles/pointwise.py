@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ptxgen.expr import TRUE
-from ptxgen.numerics.formula import Formula, Output, read
+from ptxgen.numerics.formula import Formula, Output, cast, read
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.pointwise import FORMS, SPACE, Form, PointwiseSpec
 
@@ -34,8 +34,8 @@ def _pointwise() -> RouteTable:
 
 
 def _pinned() -> Iterator[PointwiseSpec]:
-    """Yields kernels for the goldens: one whose result's bounds fix most bits, and square blocks in
-    two and in four dimensions.
+    """Yields kernels for the goldens: one whose result's bounds fix most bits, square blocks in two
+    and in four dimensions, and casts and a copy of dtypes of 8 bits.
     """
     from ptxgen.numerics.functions import silu
 
@@ -43,6 +43,10 @@ def _pinned() -> Iterator[PointwiseSpec]:
     yield PointwiseSpec("flat", Form(formula, (0, 0), "v", 1), vectors_per_thread=2)
     yield PointwiseSpec("blocks", Form(formula, (0, 1), "wv", 2))
     yield PointwiseSpec("blocks", Form(formula, (0, 1), "vw", 4))
+    x, y = read("x0", "e4m3"), read("x1", "i8")
+    made = {"e5m2": cast(x, "e5m2"), "e4m3": x, "u8": cast(y, "u8")}
+    outputs = (Output(f"y{i}", dtype, node) for i, (dtype, node) in enumerate(made.items()))
+    yield PointwiseSpec("flat", Form(Formula(tuple(outputs)), (0,) * 5, "v", 1))
 
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {("pointwise",): _pointwise}

@@ -90,7 +90,7 @@ def _fake(
     op = named(name)
     given = _arguments(which, arrays, numbers)
     kinds = tuple(
-        short(NAMES[x.dtype], n) if letter == "a" else None
+        short(NAMES[x.dtype], n, op.known) if letter == "a" else None
         for x, n, letter in zip(given, op.arguments, which, strict=True)
     )
     formula = op.formula(kinds, _wanted(dtypes))

@@ -17,7 +17,7 @@ from ptxgen.cli import main
 from ptxgen.golden import bits
 from ptxgen.numerics.column_reductions import REDUCTIONS
 from ptxgen.numerics.contract import CONTRACTS, COPY, OPERATIONS, PLANS, TENSOR_CORES, Contract, K
-from ptxgen.numerics.dtype import FULL
+from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.formula import STORED
 from ptxgen.numerics.functions import FUNCTIONS
@@ -51,7 +51,7 @@ def test_every_contract_is_pinned_for_every_dtype_and_operation():
     functions = COMMITTED["pointwise/1"]
     assert {row.name for row in ROWS} <= functions.keys()
     for name, function in FUNCTIONS.items():
-        taken = {dtype for dtype, type in STORED.items() if type in function.types}
+        taken = {dtype for dtype in NAMES.values() if STORED[dtype] in function.types}
         assert taken <= functions[name].keys()
     assert all(functions[f"cast to {to}"].keys() == FULL.keys() for to in FULL)
     assert COMMITTED["tc16/3"]["dot16"].keys() == TENSOR_CORES.keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 from bits import NUMPY, same_bits
 from numpy.lib.stride_tricks import as_strided
@@ -11,10 +12,20 @@ from steps import Arrays
 
 import ptxgen
 from ptxgen import functions as f
+from ptxgen.autograd import operation
 from ptxgen.numerics.dtype import FULL
+from ptxgen.program.launch import serving
 from ptxgen.tiles import SPECS, TABLES
 
-KINDS = {**NUMPY, "i32": np.dtype("i4"), "i64": np.dtype("i8"), "bool": np.dtype("?")}
+BYTES = {
+    "u8": np.dtype("u1"),
+    "i8": np.dtype("i1"),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+}
+"""Dtypes of 8 bits, which casts and copies take, by short name."""
+WHOLE = {"i32": np.dtype("i4"), "i64": np.dtype("i8")}
+KINDS = {**NUMPY, **WHOLE, "bool": np.dtype("?"), **BYTES}
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,9 @@ def drawn(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
     """Numbers of all sizes, with every special one among them."""
     if kind == "bool":
         return rng.integers(0, 2, count).astype(np.bool_)
-    if kind in ("i32", "i64"):
+    if kind in BYTES:  # all codes
+        return rng.integers(0, 256, count, np.uint8).view(KINDS[kind])
+    if kind in WHOLE:
         limits = np.iinfo(KINDS[kind])
         found = rng.integers(limits.min, limits.max, count, KINDS[kind], endpoint=True)
         found[rng.random(count) < 0.3] >>= 24 if kind == "i32" else 56
@@ -100,7 +113,8 @@ def drawn(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
 def strided(lie: Lie, base: np.ndarray) -> np.ndarray:
     """Returns a view of ``base`` with this layout."""
     steps = tuple(s * base.itemsize for s in lie.strides)
-    return as_strided(base[lie.offset :], lie.shape, steps)
+    bits = base[lie.offset :].view(f"u{base.itemsize}")  # as_strided knows no floats of 8 bits
+    return as_strided(bits, lie.shape, steps).view(base.dtype)
 
 
 def computed(device, function, lies, bases, outs, kernel=None):
@@ -137,6 +151,38 @@ def computed(device, function, lies, bases, outs, kernel=None):
     for at in places.values():
         device.free(at)
     return program.steps[0].problem
+
+
+BYTE_LAYOUTS = (
+    *("flat, a tail", "one off 16 bytes", "off 16 bytes", "pitched", "one turned", "heads, turned"),
+    *("turned, odd", "backwards along rows", "five"),
+)
+"""Keys of :data:`LAYOUTS` that together are served by every kernel in every way."""
+
+
+def check_bytes(device, layout: str) -> set[str]:
+    """Checks a copy and a cast of arrays of bytes, laid out so, by every kernel that serves them:
+    the copy moves every bit, and nothing else is written. Returns the ways of these kernels.
+    """
+    ways = set()
+    lies = [LAYOUTS[layout][0][i] for i in (0, 2)]
+    rng = np.random.default_rng(11)
+    for function, kind, to in ((f.copy, "e5m2", "e5m2"), (operation("cast_e4m3"), "f32", "e4m3")):
+        bases = [drawn(k, lie.size + 5, rng) for k, lie in zip((kind, to), lies, strict=True)]
+        x, wanted = strided(lies[0], bases[0]), bases[1].copy()
+        found = x if kind == to else function.reference(x, out_dtype=to)
+        strided(lies[1], wanted.view("u1"))[...] = found.view("u1")
+        out = np.empty_like(bases[1])
+        names: list[str | None] = [None]
+        for name in names:
+            out.view("u1")[...] = 0
+            problem = computed(device, function, lies, bases, (out,), name)
+            np.testing.assert_array_equal(out.view("u1"), wanted.view("u1"), f"{layout} {name}")
+            if name is None:
+                routes = serving(problem, device.sms)
+                names += [route.name for route in routes[1:]]
+                ways |= {route.main.indexing for route in routes}
+    return ways
 
 
 # -- the kernels of the table ---------------------------------------------------------------------

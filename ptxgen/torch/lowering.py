@@ -15,7 +15,7 @@ from typing import Any, Final
 import torch
 
 from ptxgen.errors import ShapeError
-from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.dtype import DTYPES, STORABLE
 from ptxgen.numerics.dtype import NAMES as SHORT
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
@@ -137,8 +137,10 @@ def _cast(b: Any, at: Context, x: Buffer, *_: Any, **__: Any) -> Any:
     to = NAMES[at.like.dtype]
     if x.dtype == to:
         return x
-    if x.dtype not in SHORT or to not in SHORT or (is_float(x.dtype) and not is_float(to)):
+    if {x.dtype, to} - STORABLE.keys() or (is_float(x.dtype) and not is_float(to)):
         raise NotServed(UNKNOWN)  # casts of floats out of range differ from device to device
+    if to == "float8_e4m3fn" and not elementwise.saturates():
+        raise NotServed(UNKNOWN)
     return elementwise.lowered(b, "copied", at.kind, at.like.empty(b), (x,), {})
 
 

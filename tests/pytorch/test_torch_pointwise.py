@@ -14,6 +14,7 @@ from ptxgen.errors import GradError, OptionError
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("ptxgen.torch")
+saturates = pytest.importorskip("ptxgen.torch.elementwise").saturates
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +86,58 @@ def test_dtypes_of_gradients() -> None:
     dx, dw = torch.autograd.grad(z.float().sum(), (x, w))
     assert (dx.dtype, dw.dtype) == (torch.bfloat16, torch.float32)
     torch.testing.assert_close(dw, x.float().sum(0).detach())
+
+
+BYTES = [getattr(torch, n) for n in ("uint8", "int8", "float8_e4m3fn", "float8_e5m2")]
+FLOAT8 = [dtype for dtype in BYTES if dtype.is_floating_point]
+
+
+def same_numbers(a, b) -> bool:
+    """Whether tensors have the same dtype and numbers, also the signs of zeros; NaNs are alike."""
+    assert (a.dtype, a.shape) == (b.dtype, b.shape)
+    a, b = a.double(), b.double()
+    return bool(((a == b) & (a.signbit() == b.signbit()) | a.isnan() & b.isnan()).all())
+
+
+@pytest.mark.parametrize("dtype", FLOAT8, ids=str)
+def test_casts_to_floats_of_8_bits_are_pytorchs(dtype) -> None:
+    """Every bfloat16 and float16, and random numbers of other dtypes."""
+    if dtype == torch.float8_e4m3fn and not saturates():
+        pytest.skip("this PyTorch gives NaN beyond the largest number")
+    generator = torch.Generator().manual_seed(8)
+    halves = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16)
+    words = torch.randint(-(1 << 31), 1 << 31, (1 << 17,), generator=generator)
+    wide = torch.randn(1 << 16, generator=generator, dtype=torch.float64) * 300
+    singles = words.to(torch.int32).view(torch.float32)
+    given = [halves.view(torch.bfloat16), halves.view(torch.float16), singles, wide, wide.float()]
+    given += [words, (words % 70000).to(torch.int32), words % 2 == 0]
+    given += [torch.arange(256, dtype=torch.uint8).view(each) for each in BYTES]
+    for x in given:
+        assert same_numbers(f.cast(x, dtype), x.to(dtype)), x.dtype
+
+
+def test_casts_of_8_bits_are_pytorchs() -> None:
+    codes = torch.arange(256, dtype=torch.uint8)
+    for source in BYTES:
+        real = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+        whole = () if source.is_floating_point else (torch.int32, torch.int64, *BYTES[:2])
+        for to in (*real, *whole, torch.bool):
+            assert same_numbers(f.cast(codes.view(source), to), codes.view(source).to(to))
+
+
+@pytest.mark.parametrize("dtype", FLOAT8, ids=str)
+def test_gradients_of_casts_are_cast_back(dtype) -> None:
+    x, dy = torch.randn(5, 6), torch.randn(5, 6)
+    for source, to in ((torch.float32, dtype), (dtype, torch.bfloat16)):
+        ours, theirs = (x.to(source).requires_grad_() for _ in range(2))
+        pairs = (ours, f.cast(ours, to)), (theirs, theirs.to(to))
+        got, wanted = (torch.autograd.grad(y, (of,), dy.to(to))[0] for of, y in pairs)
+        assert got.dtype == source and same_numbers(got, wanted)
+    assert not f.cast(x.requires_grad_(), torch.uint8).requires_grad
+    parts = x.detach().to(dtype).requires_grad_(), x.detach().to(dtype).requires_grad_()
+    joint = layout.concat([parts[0].T, parts[1].T], 1)
+    found = torch.autograd.grad(joint, parts, torch.cat((dy, 2 * dy)).T.to(dtype))
+    assert same_numbers(found[0], dy.to(dtype)) and same_numbers(found[1], (2 * dy).to(dtype))
 
 
 def test_rope_turns_back() -> None:

@@ -60,8 +60,9 @@ class Interpreter(ProgramBuilder):
             raise SpecError(f"{self.name}: {x} is not of the dtype of its memory, {base.dtype}")
         where = np.lib.stride_tricks.as_strided
         behind = x.offset // x.itemsize
-        first = where(base, (behind + 1,), (x.itemsize,))[behind:]
-        return where(first, x.shape, strides)
+        bits = base.view(f"u{x.itemsize}")  # as_strided refuses float8_e5m2
+        first = where(bits, (behind + 1,), (x.itemsize,))[behind:]
+        return where(first, x.shape, strides).view(base.dtype)
 
     def call(self, op: Description, *args: Any, **options: Any) -> Any:
         """Runs the oracle of an operation, or lowers the operation if it has none."""

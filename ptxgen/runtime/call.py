@@ -142,9 +142,9 @@ def strided(base: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset:
     framework = arrays.framework_of(base)
     if framework == "torch":
         return base.as_strided(shape, strides, base.storage_offset() + offset)
-    tricks = sys.modules[framework].lib.stride_tricks
-    flat = base.reshape(-1)[offset:]
-    return tricks.as_strided(flat, shape, tuple(s * base.dtype.itemsize for s in strides))
+    tricks, size = sys.modules[framework].lib.stride_tricks, base.dtype.itemsize
+    flat = base.reshape(-1)[offset:].view(f"u{size}")  # as_strided refuses float8_e5m2
+    return tricks.as_strided(flat, shape, tuple(s * size for s in strides)).view(base.dtype)
 
 
 def _refuse_cpu_torch(source: ArrayView, name: str, target: Device) -> None:

@@ -113,7 +113,7 @@ def drawn(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
 def strided(lie: Lie, base: np.ndarray) -> np.ndarray:
     """Returns a view of ``base`` with this layout."""
     steps = tuple(s * base.itemsize for s in lie.strides)
-    bits = base[lie.offset :].view(f"u{base.itemsize}")  # as_strided knows no floats of 8 bits
+    bits = base[lie.offset :].view(f"u{base.itemsize}")  # as_strided refuses float8_e5m2
     return as_strided(bits, lie.shape, steps).view(base.dtype)
 
 

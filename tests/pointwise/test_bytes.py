@@ -10,7 +10,7 @@ from pointwise_cases import BYTE_LAYOUTS, BYTES, KINDS, WHOLE, check_bytes
 
 import ptxgen
 from ptxgen import functions as f
-from ptxgen import layout
+from ptxgen import layout, reference
 from ptxgen.autograd import operation
 from ptxgen.errors import DtypeError, OptionError
 from ptxgen.ops.pointwise_table import MOVED, ROWS
@@ -120,7 +120,10 @@ def test_copies_move_every_bit(kind) -> None:
         got = layout.concat([x, x.T, x[:4] if axis == 0 else x[:, :4]], axis).view("u1")
         last = square[:4] if axis == 0 else square[:, :4]
         np.testing.assert_array_equal(got, np.concatenate([square, square.T, last], axis))
-    np.testing.assert_array_equal(ptxgen.roll(x, 3, 1).view("u1"), np.roll(square, 3, 1))
+    for roll in (ptxgen.roll, reference.roll):
+        np.testing.assert_array_equal(roll(x, 3, 1).view("u1"), np.roll(square, 3, 1))
+    part = ptxgen.capture(lambda x: layout.narrow(f.copy(x), 1, 3, 5), x)(x)  # a view of a result
+    np.testing.assert_array_equal(part.view("u1"), square[:, 3:8])
     got = layout.pad(x, [(1, 0), (0, 2)], 2)
     np.testing.assert_array_equal(got[1:, :16].view("u1"), square)
     assert (got[0].astype(float) == 2).all() and (got[:, 16:].astype(float) == 2).all()

@@ -1809,6 +1809,21 @@ MISTAKES = (
         tests("test_graph.py", "large_results_is_cut"),
         torch=True,
     ),
+    # -- dtypes of 8 bits ------------------------------------------------------------------
+    Mistake(
+        "ties of floats of 8 bits rounded away from zero",
+        f"{TEMPLATE}include/float8.cuh.j2",
+        "(size + (size >> CUT & 1)",
+        "(size + 1",
+        tests("test_bytes.py", "nearest_even"),
+    ),
+    Mistake(
+        "floats of 8 bits copied by way of f32",
+        f"{SPEC}pointwise.py",
+        "moved = o.moved and o.dtype in _PASSED",
+        "moved = False",
+        tests("test_bytes.py", "move_every_bit"),
+    ),
     # -- what is asked for on a command line, and a GPU's tuning -------------------------------
     Mistake(
         "sizes of a product written in the operation's own order",

@@ -608,6 +608,24 @@ def test_packed_arithmetic(operation: str, kind: str) -> None:
     )
 
 
+def test_pairs_of_e4m3_are_widened() -> None:
+    """cvt.rn.f16x2.e4m3x2 of every byte in either half; the reference decodes sign, exponent and
+    fraction (OCP 8-bit floating point specification).
+    """
+
+    def widened(byte: int) -> int:
+        raised, low, sign = byte >> 3 & 15, byte & 7, -1 if byte >> 7 else 1
+        if byte & 127 == 127:
+            return exact.nan("f16")
+        if byte & 127 == 0:
+            return byte << 8
+        size = Fraction(low + 8 * (raised > 0), 8) * Fraction(2) ** (max(raised, 1) - 7)
+        return exact.encode(sign * size, "f16")
+
+    rows = [(low | (low * 7 + 3) % 256 << 8,) for low in range(256)]
+    check("cvt.rn.f16x2.e4m3x2", rows, lambda x: widened(x >> 8) << 16 | widened(x & 255))
+
+
 def saturated(bits: int, kind: str) -> int:
     value = exact.decode(bits, kind)
     if value is None or value <= 0:
@@ -913,6 +931,8 @@ def test_other_opcodes_are_none(name: str) -> None:
         ("cvt.rzi.s32.u32", 2, "no rounding mode"),
         ("cvt.rna.tf32.f32", 2, "got .rna"),
         ("cvt.rn.satfinite.e4m3x2.f32", 3, "got .satfinite"),
+        ("cvt.rn.f16x2.e5m2x2", 2, "got .e5m2x2"),
+        ("cvt.rz.f16x2.e4m3x2", 2, "two numbers of .e4m3 become .f16x2 by .rn"),
         ("cvt.rn.relu.bf16x2.f32", 3, "got .relu"),
         ("cvt.rm.bf16x2.f32", 3, ".rn or .rz"),
         ("cvt.pack.sat.s8.s32.b32", 4, "got .pack"),

@@ -178,6 +178,7 @@ cvt(.<imode>)?.<d:f32>.bf16                    | =d, bf16
 cvt(.<imode>)?(.<mode>)?(.sat)?.<d:cvt>.bf16   | =d, bf16 | sm_90
 cvt(.<imode>)?.bf16.bf16                       | =bf16, bf16 | sm_90
 cvt.(rn|rz).(f16x2|bf16x2).<s:f32>             | =!b32, s, s
+cvt.rn.f16x2.e4m3x2                            | =!b32, b16 | sm_90
 cvta.<s:(global|shared|shared::cta|shared::cluster|local|const|param)>.<t:u64> | =t, +t[s]
 cvta.to.(global|shared|shared::cta|shared::cluster|local|const|param).<t:u64> | =t, $t
 mapa(.shared::cluster)?.<t:u32>                | =t, t, u32 | sm_90

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from ptxgen.errors import PtxError
 from ptxgen.interp.text.ptx import Immediate, Instruction, Pair
 from ptxgen.interp.values import floats
+from ptxgen.numerics.weight_format import E4M3
 from ptxgen.oracle.ex2 import ex2
 
 Array: TypeAlias = NDArray[Any]
@@ -914,6 +915,10 @@ def _cvt(form: _Modifiers) -> Scalar:
     mode = form.take(*floats.MODES, *_TO_INTEGER)
     saturate = form.take("sat") is not None
     target = form.need(_ALL_INT + _FLOAT + _PACKED)
+    if form.take("e4m3x2"):
+        if (target, mode, saturate) != ("f16x2", "rn", False):
+            form.refuse("two numbers of .e4m3 become .f16x2 by .rn")
+        return Scalar((target,), ("b16",), _from_e4m3)
     source = form.need(_ALL_INT + _FLOAT)
     if target in _PACKED:
         if source != "f32" or mode not in ("rn", "rz") or saturate:
@@ -977,6 +982,15 @@ def _pack(target: str, mode: str) -> Function:
         return result
 
     return apply
+
+
+_E4M3 = np.array(E4M3, np.float16).view(np.uint16)
+
+
+def _from_e4m3(pairs: Array) -> Array:
+    """Returns the f16 numbers of pairs of e4m3, the lower byte in the lower half."""
+    bytes = pairs.view(np.uint8).reshape(-1, 2)
+    return np.ascontiguousarray(_E4M3[bytes]).view(np.uint32).reshape(-1)
 
 
 def _clamp_integer(source: str, target: str) -> Function:

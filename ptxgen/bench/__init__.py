@@ -1,7 +1,8 @@
 """Benchmarks of ptxgen's operations against other libraries, and plots of the results.
 
-``gemm`` times dense products, ``nf4`` products with NF4 weights, ``attention`` attention and its
-gradients, and ``kernels`` every kernel that is correct for one problem. ``routes`` plots which
-kernel serves which problems, and ``report`` writes docs/performance.md from recorded runs. Timing
-needs torch and a GPU; tables, roofline limits, statistics and plots need neither.
+``gemm`` times dense products, ``quantized`` products with quantized weights, ``attention``
+attention and its gradients, and ``kernels`` every kernel that is correct for one problem.
+``routes`` plots which kernel serves which problems, and ``report`` writes docs/performance.md from
+recorded runs. Timing needs torch and a GPU; tables, roofline limits, statistics and plots need
+neither.
 """

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ptxgen.cost.gpu import Rates
 from ptxgen.errors import PtxgenError
+from ptxgen.numerics.formats.nf4 import NF4
 from ptxgen.spec import Key
 
 FORMAT = 1
@@ -20,6 +21,8 @@ PACKED = ".xz"
 """File suffix of a compressed journal, which is read-only."""
 UNREADABLE = OSError, EOFError, lzma.LZMAError
 
+WEIGHTS = "quantized"
+"""First word of the keys of route tables for quantized weights."""
 CLOSE = 1.25
 """Multiple of the fastest kernel's time up to which a kernel is timed again."""
 
@@ -29,12 +32,14 @@ class Problem(NamedTuple):
 
     ``table``: key of the route table. ``product``: M, N, K. ``align``: byte alignments of A and B,
     then, in tables that have them, alignment and item size of C. ``batch``: products in one launch.
+    ``format``: name of the format of a quantized weight, as kernels read it; else empty.
     """
 
     table: Key
     product: tuple[int, int, int]
     align: tuple[int, ...]
     batch: int = 1
+    format: str = ""
 
     @property
     def group(self) -> int:
@@ -46,7 +51,8 @@ class Problem(NamedTuple):
         m, n, k = self.product
         batch = f"{self.batch} x " if self.batch > 1 else ""
         align = ",".join(map(str, self.align))
-        return f"{' '.join(self.table)} {batch}M={m} N={n} K={k} align {align}"
+        format = f" {self.format}" if self.format else ""
+        return f"{' '.join(self.table)}{format} {batch}M={m} N={n} K={k} align {align}"
 
 
 @dataclass(frozen=True)
@@ -117,10 +123,12 @@ class Record:
 
     def line(self) -> str:
         """Returns the record as a line of the journal, in JSON."""
-        key, (m, n, k), align, batch = self.problem
+        key, (m, n, k), align, batch, format = self.problem
         found = {"table": " ".join(key), "m": m, "n": n, "k": k, "align": align}
         if batch > 1:
             found["batch"] = batch
+        if format:
+            found["format"] = format
         times = {name: round(us, 3) for name, us in self.times.items()}
         return json.dumps({**found, "times": times, "wrong": dict(self.wrong)})
 
@@ -135,12 +143,15 @@ class Record:
         m, n, k = (int(found[size]) for size in "mnk")
         align = tuple(map(int, found["align"]))
         batch = int(found.get("batch", 1))
+        # Journals without formats are of the one format that was measured then.
+        format = str(found.get("format", NF4.name if table[0] == WEIGHTS else ""))
         times = {str(name): float(us) for name, us in found["times"].items()}
         if not all(0 < us < math.inf for us in times.values()) or min(m, n, k, batch) < 1:
             raise ValueError("a time or a size that cannot be")
         if len(table) < 3 or not align:
             raise ValueError("a table that cannot be")
-        return cls(Problem(table, (m, n, k), align, batch), times, dict(found["wrong"]))
+        problem = Problem(table, (m, n, k), align, batch, format)
+        return cls(problem, times, dict(found["wrong"]))
 
 
 @dataclass

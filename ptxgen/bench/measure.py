@@ -171,7 +171,7 @@ def chosen(case: Case, align: tuple[int, int]) -> Route:
 
     problem = case.problem(align)
     choice = choose(problem.table, **question(problem, get_device("cuda")))
-    return TABLES[problem.table].routes[choice.route].of(case.dtype)
+    return TABLES[problem.table].route(choice.route, problem.dtype)
 
 
 def fresh(layout: str, product: tuple[int, int, int], bits: int) -> tuple[int, int]:

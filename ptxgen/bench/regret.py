@@ -8,15 +8,12 @@ the chosen one are timed again, alternately, and the quotient of these medians i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from ptxgen.bench import measure
 from ptxgen.bench.cases import Case
 from ptxgen.bench.results import Best
-from ptxgen.bench.tune import GpuMeter, admissible
-from ptxgen.spec import Key
-from ptxgen.tiles import TABLES
+from ptxgen.bench.tune import GpuMeter, admissible, derived, dtype_of
 
 NEAR = 1.15
 """Multiple of the fastest kernel's time up to which a kernel is timed again as a candidate."""
@@ -27,17 +24,9 @@ def serving(case: Case, align: tuple[int, int]) -> dict[str, tuple[str, ...]]:
     route's name. ``align``: byte alignments of A and B.
     """
     arch, sms, _ = measure.target()
-    twins = _kernels(case.table, case.dtype)
-    return dict(twins[name] for name in admissible(case, align, arch, sms))
-
-
-@cache
-def _kernels(key: Key, dtype: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Returns the routes of table ``key`` for ``dtype``: by the name of the listed route, the name
-    and the kernel names of its twin (the route for that dtype).
-    """
-    pairs = [(route, route.of(dtype)) for route in TABLES[key].routes]
-    return {r.name: (twin.name, tuple(k.name for k in twin.kernels)) for r, twin in pairs}
+    routes = derived(case.table, dtype_of(case))
+    found = (routes[name] for name in admissible(case, align, arch, sms))
+    return {route.name: route.names for route in found}
 
 
 def best_of(

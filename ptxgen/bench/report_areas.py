@@ -21,8 +21,9 @@ from ptxgen.bench.gemm import Gemm
 from ptxgen.bench.graph import Graph
 from ptxgen.bench.host import Host
 from ptxgen.bench.int4 import Int4
-from ptxgen.bench.nf4 import BITSANDBYTES, Nf4
 from ptxgen.bench.ops import Ops
+from ptxgen.bench.quantized import QuantizedProducts
+from ptxgen.bench.quantized_cases import BITSANDBYTES, FEW
 from ptxgen.bench.recurrence import Recurrence
 from ptxgen.bench.results import GATE
 from ptxgen.bench.runner import Area
@@ -100,6 +101,12 @@ def _invariant(rows: Sequence[Any], peer: str, group: str) -> Iterator[SpeedUp]:
     for r in rows:
         if r.peer == peer:
             yield SpeedUp(group, f"{r.shape} {r.layout}", r.ratio)
+
+
+def _weights(rows: Sequence[Any]) -> Iterator[SpeedUp]:
+    for r in sorted((r for r in rows if r.peer == GATE), key=lambda r: r.m):
+        band = f"M up to {FEW}" if r.m <= FEW else f"M above {FEW}"
+        yield SpeedUp(f"{r.format}, {band}", f"{r.shape} {r.layout}", r.ratio)
 
 
 def _nf4(rows: Sequence[Any], peer: str, label: str) -> Iterator[SpeedUp]:
@@ -329,7 +336,7 @@ SECTIONS = (
             Comparison(
                 what="NF4 weights",
                 peer="cuBLAS, bf16 weight",
-                area=Nf4,
+                area=QuantizedProducts,
                 files=("random-nf4", "nf4"),
                 options="--random 100 --seed {seed} --quick",
                 read=partial(_nf4, peer=GATE, label="cuBLAS"),
@@ -337,9 +344,27 @@ SECTIONS = (
             Comparison(
                 what="NF4 weights",
                 peer="bitsandbytes",
-                area=Nf4,
+                area=QuantizedProducts,
                 files=("nf4",),
                 read=partial(_nf4, peer=BITSANDBYTES, label=BITSANDBYTES),
+            ),
+        ),
+    ),
+    Section(
+        title="Quantized weights",
+        image="quantized",
+        about="Random products of prepared weights beside cuBLAS, which reads the dequantized bf16 "
+        "weight: `linear` (NT) and the gradient of x (NN). Half of the weights have the sizes of "
+        "models' layers. Cases are M x K x N.",
+        comparisons=(
+            Comparison(
+                what="Quantized weights",
+                peer="cuBLAS, bf16 weight",
+                area=QuantizedProducts,
+                files=("random-quantized",),
+                options="--format nf4,int4_zero_point,mxfp4,int8_block_g128_f16,fp8_e4m3 "
+                "--random 64 --seed {seed}",
+                read=_weights,
             ),
         ),
     ),

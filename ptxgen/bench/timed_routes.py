@@ -46,7 +46,7 @@ def points(
     }
     found = []
     for record in records:
-        key, product, align, batch = record.problem
+        key, product, align, batch, _ = record.problem
         env = environment(key, product, align, tuning.sms)
         times = {name: us for name, us in record.times.items() if name in routes[key]}
         for name, us in times.items():

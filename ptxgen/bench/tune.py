@@ -13,7 +13,7 @@ import argparse
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from ptxgen import arguments
-from ptxgen.bench import bmm, cases, draw, int4, measure, nf4
+from ptxgen.bench import bmm, cases, draw, int4, measure, quantized, quantized_cases
 from ptxgen.bench.bands import ALL, NAMES, band_of
 from ptxgen.bench.cases import Case, Shape, case_of
-from ptxgen.bench.journal import CLOSE, Header, Journal, Problem, Record
+from ptxgen.bench.journal import CLOSE, WEIGHTS, Header, Journal, Problem, Record
+from ptxgen.bench.quantized_cases import QuantizedCase
 from ptxgen.bench.results import columns
 from ptxgen.bench.runner import add_list
 from ptxgen.bench.timed_routes import environment, points, read_rows, row_points
@@ -34,10 +35,12 @@ from ptxgen.cost.tuning import FALLBACK, FOLDER, Constants, Tuning, read, tuning
 from ptxgen.errors import OptionError
 from ptxgen.numerics import contract
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES, ITEMSIZE, OPERATIONS, TIERS
+from ptxgen.numerics.formats import format_named
 from ptxgen.numerics.int4 import ELEMENTS
 from ptxgen.numerics.int4 import LAYOUTS as INT4_LAYOUTS
+from ptxgen.numerics.weight_format import Quantized
 from ptxgen.spec import ALIGNMENT, Key, Route, of_result
-from ptxgen.tiles import ROUTES, SPECS, TABLES
+from ptxgen.tiles import ROUTES, TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
 from ptxgen.ui import Progress, emit, note, plural
 
@@ -57,9 +60,11 @@ PROBLEMS = 300
 """Default number of random problems of each table."""
 BATCHES = 60
 """Default number of random batches of each table."""
-WEIGHTS, WEIGHTED = "quantized", "bf16"
-"""First word of the keys of route tables for quantized weights; and the dtype by whose default tier
-``--tier auto`` selects among those tables.
+WEIGHTED = "bf16"
+"""Dtype by whose default tier ``--tier auto`` selects among tables for quantized weights."""
+TUNED_FORMATS = ("nf4", "int4_zero_point", "int8_block_g128_f16")
+"""Formats of quantized weights that problems have in turn: a codebook, integers of 4 bits with zero
+points, and integers of 8 bits. Constants of a kernel are those of all formats.
 """
 LAYOUTS = ("NN", "NT", "TN", "TT", *INT4_LAYOUTS)
 KINDS = (*DTYPES.values(), *ELEMENTS, WEIGHTS)
@@ -69,8 +74,8 @@ Tuned = Case | int4.Int4Case | bmm.BatchCase
 BATCHED = (("NN", contract.DEFAULT_PLAN), ("NT", contract.DEFAULT_PLAN))
 """Pairs (layout, plan) of the tables for which batches are timed."""
 Meter = Callable[[Tuned, Sequence[str]], tuple[dict[str, float], dict[str, str]]]
-"""Function that times kernels, each forced on a case: returns µs by kernel name, and errors of
-wrong kernels by name.
+"""Function that times kernels, each forced on a case by the name of a route for the case's dtype
+(:func:`derived`): returns µs by these names, and errors of wrong kernels by name.
 """
 
 
@@ -78,7 +83,7 @@ wrong kernels by name.
 @dataclass(frozen=True)
 class Task:
     """A case to be timed, the values of its memory variables (alignments), and the names of the
-    routes that are correct for it.
+    routes that are correct for it, as its table lists them.
     """
 
     case: Tuned
@@ -89,7 +94,14 @@ class Task:
     def problem(self) -> Problem:
         """The key of the task's record in the journal."""
         count = self.case.count if isinstance(self.case, bmm.BatchCase) else 1
-        return Problem(self.case.table, self.case.product, self.align, count)
+        format = self.case.read.name if isinstance(self.case, QuantizedCase) else ""
+        return Problem(self.case.table, self.case.product, self.align, count, format)
+
+    @property
+    def routes(self) -> dict[str, Route]:
+        """The routes that are timed, for the case's dtype, by the names of the listed ones."""
+        routes = derived(self.case.table, dtype_of(self.case))
+        return {name: routes[name] for name in self.kernels}
 
     @property
     def name(self) -> str:
@@ -165,10 +177,7 @@ def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
     if key[0] == "int4":
         return [int4.Int4Case(key[1], dtype, shape) for shape in int4.drawn(count, seed)]
     if key[0] == WEIGHTS:
-        op = next(
-            op for op, name in nf4.OPS.items() if OPERATIONS[name].products["nk"].layout == key[1]
-        )
-        return [*nf4.drawn(count, seed, [op], dtype.dtype, key[-1])]
+        return [*_weighted(key, count, seed)]
     found: list[Tuned | None] = []
     results = ("", "f32") if "ITEM_C" in TABLES[key].space.names and ITEMSIZE[dtype] == 2 else ("",)
     for number, shape in enumerate(draw.shapes(count, seed, dtype)):
@@ -176,6 +185,23 @@ def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
         m, n, k = case.product
         found.append(case if draw.admitted(Shape(m, k, n), ITEMSIZE[dtype]) else None)
     return found
+
+
+def _weighted(key: Key, count: int, seed: int) -> list[QuantizedCase]:
+    """Returns the first ``count`` random problems of table ``key`` of products with quantized
+    weights; those of :data:`TUNED_FORMATS` that the table serves take turns.
+    """
+    op = next(
+        op
+        for op, name in quantized_cases.OPS.items()
+        if OPERATIONS[name].products["nk"].layout == key[1]
+    )
+    dtype = TABLES[key].dtypes[0].dtype
+    formats = [name for name in TUNED_FORMATS if derived(key, Quantized(dtype, format_named(name)))]
+    each = [
+        quantized_cases.varied(count, seed, op, dtype, key[-1], format=name) for name in formats
+    ]
+    return [each[number % len(each)][number] for number in range(count)]
 
 
 def memory_variables(case: Case) -> tuple[int, ...]:
@@ -193,12 +219,29 @@ def memory_variables(case: Case) -> tuple[int, ...]:
 
 
 def admissible(case: Tuned, align: tuple[int, ...], arch: str, sms: int) -> tuple[str, ...]:
-    """Returns the names of the routes that are correct for ``case``."""
+    """Returns the names of the routes that are correct for ``case``, as its table lists them."""
     env = environment(case.table, case.product, align, sms)
-    routes = [r for r in ROUTES[case.table] if _runs(r, arch) and r.requires.evaluate(env)]
-    if isinstance(case, bmm.BatchCase):
-        routes = [r for r in routes if r.batched]
-    return tuple(dict.fromkeys(r.name for r in routes))
+    served = derived(case.table, dtype_of(case)).items()
+    routes = {n: r for n, r in served if _runs(r, arch) and r.requires.evaluate(env)}
+    batches = isinstance(case, bmm.BatchCase)
+    return tuple(name for name, route in routes.items() if route.batched or not batches)
+
+
+def dtype_of(case: Tuned) -> Hashable:
+    """Returns the dtype for which a table's routes are derived to serve ``case``."""
+    return case.kind if isinstance(case, QuantizedCase) else case.dtype
+
+
+@cache
+def derived(key: Key, dtype: Hashable) -> dict[str, Route]:
+    """Returns the routes of table ``key`` for ``dtype``, by the names of the listed routes.
+
+    Kernels of listed routes have the constants, those of derived ones run: they differ in their
+    names, and perhaps in their dtype and weight format. Routes that do not take ``dtype`` are left
+    out.
+    """
+    routes = TABLES[key].routes
+    return {route.name: route.of(dtype) for route in routes if route.takes(dtype)}
 
 
 def _runs(route: Route, arch: str) -> bool:
@@ -224,7 +267,11 @@ def measure_all(
         for done, task in enumerate(todo, start=1):
             if time.monotonic() >= end:
                 return len(todo) - done + 1
-            journal.add(Record(task.problem, *meter(task.case, task.kernels)))
+            listed = {route.name: name for name, route in task.routes.items()}
+            times, wrong = meter(task.case, tuple(listed))
+            us = {listed[name]: each for name, each in times.items()}
+            why = {listed[name]: each for name, each in wrong.items()}
+            journal.add(Record(task.problem, us, why))
             progress(done, len(todo), task)
     return 0
 
@@ -262,8 +309,9 @@ class GpuMeter:
             out, ours = kept.empty(), partial(kept.ours, case.layout)
             self._operands = key, kept
             return out, partial(ours, out)
-        if isinstance(case, nf4.Nf4Case):
-            weights = nf4.Weights(self._torch, case.shape, case.dtype, self._seed)
+        if isinstance(case, QuantizedCase):
+            how = self._torch, case.shape, case.dtype, self._seed, case.format
+            weights = quantized.Weights(*how)
             out = weights.empty(case)
             return out, partial(weights.ours, case.op, out, case.tier)
         if not isinstance(kept, measure.Operands):
@@ -300,7 +348,7 @@ def timings(timer: measure.Timer, work: Mapping[str, measure.Work]) -> dict[str,
 @dataclass(frozen=True)
 class Report:
     """Regret (time of the chosen kernel / time of the fastest) on problems held out of the fit, for
-    one route table and one range of M (``rows``).
+    one route table and one range of M, or one weight format (``rows``).
     """
 
     table: str
@@ -329,8 +377,9 @@ def learn(
             continue
         measured = points(records, tuning, held)
         lost = held_out(measured)
-        for band in (*NAMES, "batches", ALL):
-            inside = {at: ratio for at, ratio in lost.items() if band in (_band(at), ALL)}
+        formats = sorted({r.problem.format for r in records})
+        for band in (*NAMES, "batches", *(formats if len(formats) > 1 else ()), ALL):
+            inside = {at: x for at, x in lost.items() if band in (_band(at), at.format, ALL)}
             reports.append(Report(name, band, Regret.of(inside)))
         known += measured
     return fit(known), reports  # together: tables share kernels
@@ -492,11 +541,9 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
         f"{plural(len(wanted), 'problem')}, {plural(sum(len(t.kernels) for t in todo), 'kernel')} "
         f"to be timed on {len(todo)} of them; journal {path}"
     )
-    firsts = {name for task in todo for name in task.kernels}
-    routes = {route.name: route for table in ROUTES.values() for route in table}
-    names = dict.fromkeys(kernel.name for n in sorted(firsts) for kernel in routes[n].kernels)
-    seconds = measure.build([SPECS[name] for name in names])
-    note(f"{plural(len(names), 'kernel')} ready in {seconds:.1f} s")
+    specs = {k.name: k for task in todo for route in task.routes.values() for k in route.kernels}
+    seconds = measure.build([*specs.values()])
+    note(f"{plural(len(specs), 'kernel')} ready in {seconds:.1f} s")
     measure.warm_up(torch)
     left = measure_all(
         wanted,

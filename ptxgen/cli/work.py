@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ _BENCHES = {
     "gemm": ("ptxgen.bench.gemm", "linear, linear_dgrad and linear_wgrad beside their peers"),
     "bmm": ("ptxgen.bench.bmm", "batches of products beside torch.bmm"),
     "int4": ("ptxgen.bench.int4", "products of 4-bit integers beside torch._int_mm"),
-    "nf4": ("ptxgen.bench.nf4", "NF4 weights beside dense products and bitsandbytes"),
+    "quantized": ("ptxgen.bench.quantized", "quantized weights beside dense products"),
     "ops": ("ptxgen.bench.ops", "pointwise operations, rows and columns beside PyTorch"),
     "recurrence": ("ptxgen.bench.recurrence", "recurrences beside loops over tokens in PyTorch"),
     "flce": ("ptxgen.bench.flce", "fused linear cross-entropy beside its peers"),
@@ -39,6 +40,10 @@ _BENCHES = {
     "host": ("ptxgen.bench.host", "what a call costs the host, beside torch's own"),
     "report": ("ptxgen.bench.report", "docs/performance.md from recorded runs (needs no GPU)"),
 }
+_RENAMED = {"nf4": "quantized"}
+"""Present name of each benchmark that was renamed. Former names are still accepted, with a
+DeprecationWarning.
+"""
 _TUNE = "ptxgen.bench.tune"
 
 
@@ -74,7 +79,7 @@ def add_commands(commands: Any, *, deferred: bool = True) -> None:
         description="`ptxgen bench gemm --help` lists the options of a benchmark.",
     )
     add = _deferred if deferred else _whole
-    benches = group.add_subparsers(metavar="BENCH", required=True)
+    benches = group.add_subparsers(metavar="BENCH", dest="bench", required=True)
     for name, (module, text) in _BENCHES.items():
         add(benches, name, module, text)
     add(commands, "tune", _TUNE, "measure which kernel is the fastest where, for this GPU's tuning")
@@ -84,8 +89,11 @@ def _deferred(commands: Any, name: str, module: str, text: str) -> None:
     """Adds the benchmark command ``name`` with help ``text``; ``module`` is imported when the
     command runs, and then parses the options.
     """
+    former = [each for each, present in _RENAMED.items() if present == name]
     # No argument begins with this prefix, so the module gets all of them, --help too.
-    command = commands.add_parser(name, help=text, add_help=False, prefix_chars="\0")
+    command = commands.add_parser(
+        name, aliases=former, help=text, add_help=False, prefix_chars="\0"
+    )
     command.add_argument("options", nargs="*")
     command.set_defaults(run=_bench, module=module)
 
@@ -103,7 +111,14 @@ def _bench(arguments: argparse.Namespace) -> int:
         main = importlib.import_module(arguments.module).main
     except ModuleNotFoundError as error:
         raise missing("the benchmark", error) from error
-    return int(main(arguments.options) or 0)
+    status = int(main(arguments.options) or 0)
+    former = getattr(arguments, "bench", "")
+    if present := _RENAMED.get(former):
+        message = f"bench {former} is called bench {present}, and the next version refuses the name"
+        # Python shows a DeprecationWarning if code of __main__ caused it: here a command did.
+        place = f"ptxgen bench {former}", 1, "__main__"
+        warnings.warn_explicit(message, DeprecationWarning, *place)
+    return status
 
 
 def _demo(arguments: argparse.Namespace) -> int:

@@ -355,7 +355,7 @@ def main() -> int:
         if key[0] == "attention" and not getattr(route.main, "mapped", False)
     ]
     # Prepared formats, of 4 bits with offsets and of 8 bits, have kernels of their own.
-    prepared = [format_named(name) for name in ("int4_zero_point_prepared", "int8_block")]
+    prepared = [format_named(name) for name in ("int4_zero_point", "int8_block")]
     twins += [
         (route.of(Quantized("bf16", row)), key)
         for key in TABLES

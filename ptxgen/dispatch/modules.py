@@ -277,7 +277,11 @@ class _Text:
             whole = f"{line} if {' and '.join(guards)} else ()"
             if len(whole) < WIDTH:
                 line, guards = whole, []
-        self.body.append(f"{line}:")
+        if len(line) < WIDTH:
+            self.body.append(f"{line}:")
+        else:
+            names = f"{INDENT * 2}{', '.join(columns)}"
+            self.body += [f"{INDENT}for (", names, f"{INDENT}) in {name}:"]
         return INDENT * 2, guards
 
     def _write_routes(self, found: Mapping[str, Sequence[RouteLaunches]]) -> None:

@@ -45,7 +45,7 @@ UNIT = 8
 """Granularity of a block, in elements, so that its codes are whole bytes."""
 NUMBERS = ("f32", "bf16", "f16")
 """Dtypes of a weight format's scales and offsets that arrays have, short."""
-BYTES = ("u8", "i8", "e4m3", "e8m0")
+BYTES = ("u8", "u5", "i8", "e4m3", "e8m0")
 """Dtypes of scales and offsets of one byte: integers, and floats whose bits are stored as uint8."""
 ARRAYS = ("data", "scales", "offsets", "outer", "groups")
 """Names of the arrays of a quantized weight, in the order in which operations take them."""
@@ -103,8 +103,13 @@ E2M1, E4M3, E5M2 = floats(2, 1), floats(4, 3), floats(5, 2, finite=False)
 """Values of the codes of the floats of 4 and 8 bits of the OCP specifications."""
 E8M0 = (*(math.ldexp(1.0, code - 127) for code in range(255)), math.nan)
 """Values of the codes of OCP's scales E8M0: powers of two, and NaN."""
-SCALE_VALUES: Mapping[str, tuple[float, ...]] = MappingProxyType({"e4m3": E4M3, "e8m0": E8M0})
-"""Values of each byte of the scale dtypes that are floats of 8 bits."""
+U5 = unsigned(5) * 8
+"""Values of the bytes of zero points of codes of up to 4 bits, which are at most 16. The lowest
+five bits count, so that the difference from a code has few bits."""
+SCALE_VALUES: Mapping[str, tuple[float, ...]] = MappingProxyType(
+    {"e4m3": E4M3, "e8m0": E8M0, "u5": U5}
+)
+"""Values of each byte of the dtypes of scales and offsets that are no integers of 8 bits."""
 STORED = {
     **{short: FULL[short] for short in NUMBERS},
     **dict.fromkeys(BYTES, "uint8"),

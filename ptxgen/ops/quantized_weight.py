@@ -116,16 +116,19 @@ class QuantizedWeight:
 
     def prepared(self) -> QuantizedWeight:
         """Returns an equal weight, element for element, that products read as it is stored: of 4
-        or 8 bits, with f32 scales and offsets of 32 or 64 elements. The weight itself if there is
-        no such format, or it has it.
+        or 8 bits, with one scale (and offset) for each 32, 64 or 128 elements, in f32 if the format
+        has outer ones. The weight itself if there is no such format, or it has it.
         """
         own, row = self.format, prepared(self.format)
         if row is None or row == own:
             return self
-        items = _items(self)
+        items = _items(self) if own.outer else {}
         found = {"data": self.data}
         for array, (*_, (name,)) in row.beside.items():
-            found[array] = items[name]
+            if own.outer:
+                found[array] = items[name]
+            else:
+                found[array] = getattr(self, array).reshape(self.n, -1)
             if f"outer_{name}" in items:
                 outer = repeated(items[f"outer_{name}"], own.outer_block // own.block, 1)
                 with quiet():

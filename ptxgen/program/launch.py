@@ -310,9 +310,11 @@ def serving(problem: Problem, sms: int) -> list[Route]:
 
 def _specialised(problem: Problem) -> Iterator[Route]:
     """Yields the routes of a problem's table, specialised to its dtype, that can be rendered."""
-    for route in TABLES[problem.table].routes:
-        with suppress(SpecError):
-            yield route.of(problem.dtype)
+    table = TABLES[problem.table]
+    for index, route in enumerate(table.routes):
+        if route.takes(problem.dtype):
+            with suppress(SpecError):
+                yield table.route(index, problem.dtype)
 
 
 @cache

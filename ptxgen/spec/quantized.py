@@ -34,7 +34,7 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 BLOCKS, COUNT = var("BLOCKS"), var("COUNT")
 STORAGE = {
     **cuda.STORAGE,
-    **dict.fromkeys(("u8", "e4m3", "e8m0"), "unsigned char"),
+    **dict.fromkeys(("u8", "u5", "e4m3", "e8m0"), "unsigned char"),
     "i8": "signed char",
 }
 """C++ types of scales and offsets in memory, by short dtype."""
@@ -58,7 +58,7 @@ def looked_up(format: WeightFormat) -> bool:
     offsets, in blocks of :data:`PIECE` elements.
     """
     plain = format.decoding == "scale * code" and format.block == PIECE and format.bits == 4
-    return plain and is_prepared(format)
+    return plain and format.scales == "f32" and is_prepared(format)
 
 
 LOOKED_UP = tuple(format for format in FORMATS.values() if looked_up(format))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from ptxgen.spec.gemm import ALIGN_A, CHUNK, CHUNKS, CONTEXT, GemmSpec
 from ptxgen.spec.gemm.rasters import Bands, Chunk, Raster
 from ptxgen.spec.gemm.staged import StagedSpec
 from ptxgen.spec.mma import VECTOR
-from ptxgen.spec.quantized import PreparedSpec
+from ptxgen.spec.quantized import STORAGE, PreparedSpec
 
 LAYOUTS = ("NT", "NN")
 """Legal layouts: of the forward product, and of the input gradient."""
@@ -27,15 +28,26 @@ PRODUCERS = "warps that copy operands and widen the weight's indices"
 """Description of the field ``producer_warps``, for the ``ptxgen`` command."""
 TEAMS = "teams of producers, which fill stages in rotation (none: all help at each)"
 """Description of the field ``teams``, for the ``ptxgen`` command."""
+COPIED = 64
+"""Most elements of a block whose f32 scale is copied by cp.async: with more, a stage might have
+none. Offsets, and numbers of other dtypes, go through registers."""
 ROWS = 8
 """Rows of a stage that a warp widens side by side, so that their stores go to different banks."""
+
+DECODERS = ("halves", "floats", "numbers", "bytes", "table")
+"""Decoders: integers, and E2M1, by arithmetic on pairs of 16 bits; integers, and codes of 8 bits,
+by arithmetic in f32; a table of a codebook's values."""
+PAIRED = ("halves", "floats")
+"""Decoders that compute in the operands' dtype, two numbers at a time."""
 
 
 @dataclass(frozen=True)
 class Packed:
     """A stage of codes of ``bits`` bits: ``rows`` rows of ``parts`` 16-byte vectors, copied by
     ``threads`` threads. ``block``: codes that share a scale; ``scale_bytes``: bytes of a scale, and
-    of an offset if the format has them.
+    of an offset if the format has them, in shared memory, where they are f32. ``along_k``: whether
+    rows run along k. ``loaded``: those of :attr:`QuantizedGemmSpec.scale_arrays` that go through
+    registers; none if they are copied by cp.async.
     """
 
     rows: int
@@ -44,6 +56,8 @@ class Packed:
     bits: int
     block: int
     scale_bytes: int
+    along_k: bool
+    loaded: tuple[tuple[str, str, str], ...]
 
     @property
     def turns(self) -> int:
@@ -107,7 +121,45 @@ class QuantizedGemmSpec(PreparedSpec, GemmSpec):
         scale_bytes = 8 if self.format.offsets else 4
         bits = self.format.bits
         parts = columns * bits // 128
-        return Packed(rows, parts, threads, bits, self.scale_block, scale_bytes)
+        block, beside = self.scale_block, self.scale_arrays
+        copied = block <= COPIED and [dtype for _, dtype, _ in beside] == ["f32"]
+        loaded = () if copied else beside
+        return Packed(rows, parts, threads, bits, block, scale_bytes, self.along_k, loaded)
+
+    @property
+    def scale_arrays(self) -> tuple[tuple[str, str, str], ...]:
+        """Name, short dtype and C++ type of the arrays of scales and of offsets, if any."""
+        beside = self.format.beside.items()
+        return tuple((name, dtype, STORAGE[dtype]) for name, (dtype, *_) in beside)
+
+    @property
+    def decoder(self) -> str:
+        """Decoder of the weight's codes, one of :data:`DECODERS`."""
+        row = self.format
+        if row.encoding not in ("unsigned", "signed", "excess"):
+            powers = row.encoding == "e2m1" and row.decoding == "scale * code"
+            if powers and row.scales in ("e8m0", "bf16") and self.dtype == "bf16":
+                return "floats"
+            return "bytes" if row.bits == 8 else "table"
+        plain = row.decoding in ("scale * code", "code * scale") and row.offsets is None
+        centred = row.decoding == "(code - offset) * scale" and row.offsets == "u5"
+        exact = row.bits == 4 and (plain or centred) and row.scales in ("f16", self.dtype)
+        return "halves" if exact else "numbers"
+
+    @property
+    def remainder(self) -> bool:
+        """Whether a scale, which is of f16, is the sum of two numbers of bf16."""
+        return self.decoder == "halves" and (self.format.scales, self.dtype) == ("f16", "bf16")
+
+    @property
+    def items(self) -> int:
+        """Words that a block's codes are decoded with."""
+        return 1 + bool(self.format.offsets) + self.remainder
+
+    def bits_of(self, number: int) -> int:
+        """Returns the bits of a number in the operands' dtype."""
+        kind, shift = ("<f", 16) if self.dtype == "bf16" else ("<e", 0)
+        return int.from_bytes(struct.pack(kind, number), "little") >> shift
 
     def check_packed(self) -> None:
         """Raises SpecError if a stage of the weight is not whole vectors of indices, or if the
@@ -148,12 +200,11 @@ class QuantizedGemmSpec(PreparedSpec, GemmSpec):
         """Pointer parameters of the kernel, in order."""
         alone = "" if self.multiplier == "wgmma" else " __restrict__"
         sums = (ptr("workspace", "float*", optional=True),) if self.partial else ()
-        offsets = (ptr("offsets", f"const float*{alone}"),) if self.format.offsets else ()
+        beside = (ptr(name, f"const {kind}*{alone}") for name, _, kind in self.scale_arrays)
         return (
             ptr("a", f"const Element*{alone}"),
             ptr("data", f"const unsigned char*{alone}"),
-            ptr("scales", f"const float*{alone}"),
-            *offsets,
+            *beside,
             ptr("bias", f"const void*{alone}", optional=True),
             ptr("c", "void*"),
             *sums,
@@ -161,8 +212,10 @@ class QuantizedGemmSpec(PreparedSpec, GemmSpec):
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        mul = Expect("mul.rn.f32", ("mul.f32", "mul.ftz*"))
-        return (mul, *super().expects)
+        wrong = "mul.f32", "mul.ftz*"
+        in_pairs = self.decoder in PAIRED
+        rounded = Expect(f"fma.rn.{self.dtype}x2" if in_pairs else "mul.rn.f32", wrong)
+        return (rounded, *super().expects)
 
 
 class QuantizedSyncSpec(QuantizedGemmSpec, StagedSpec):

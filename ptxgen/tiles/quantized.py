@@ -22,24 +22,23 @@ from operator import or_
 
 from ptxgen.expr import Expr, ceil_div, const
 from ptxgen.numerics.contract import DEFAULT_PLAN, K, N
-from ptxgen.numerics.formats import prepared
+from ptxgen.numerics.formats.fp8 import FP8_E4M3, FP8_E5M2, MXFP4
+from ptxgen.numerics.formats.int4 import INT4_BLOCK_ASYM
 from ptxgen.numerics.formats.int8 import INT8_BLOCK
 from ptxgen.numerics.formats.zero_point import INT4_ZERO_POINT
 from ptxgen.numerics.quantized import WHOLE
 from ptxgen.numerics.weight_format import (
-    E2M1,
     E4M3,
-    E5M2,
     Quantized,
     WeightFormat,
     excess,
-    unsigned,
 )
 from ptxgen.spec import ARCHITECTURES, GemmSpec, KernelSpec, Key, Route, RouteTable, Step
 from ptxgen.spec.gemm import space
 from ptxgen.spec.quantized import LOOKED_UP, PIECE, SPACE, DequantizeSpec
 from ptxgen.spec.quantized_mma import QuantizedTensorSpec
 from ptxgen.spec.quantized_packed import LAYOUTS, QuantizedGemmSpec
+from ptxgen.spec.quantized_skinny import QuantizedSkinnySpec
 from ptxgen.spec.quantized_wgmma import QuantizedWgmmaSpec
 from ptxgen.tiles import gemm, quantized_mma, quantized_ptx
 
@@ -126,14 +125,11 @@ def _table(key: Key) -> RouteTable:
 
 _PINNED = (
     WeightFormat("pinned2", 2, 8, (0.0, 1.0, -1.0, 0.5), "scale * code", "bf16"),
-    WeightFormat("pinned3", 3, 8, unsigned(3), "scale * (code - offset)", "f16", "bf16"),
-    WeightFormat("pinned4", 4, 8, E2M1, "scale * code"),
     WeightFormat(
         *("pinned5", 5, 8, excess(5), "outer_scale * scale * code - outer_offset * offset"),
         *("u8", "i8", "f16", 16),
     ),
     WeightFormat("pinned8", 8, 8, E4M3, "scale * code", "e8m0", grouped=True),
-    WeightFormat("pinned8_2", 8, 8, E5M2, "scale * code", "e4m3"),
 )
 """Weight formats whose kernels are pinned, so that goldens cover the lines of the template that no
 listed format has."""
@@ -141,20 +137,21 @@ listed format has."""
 
 def _pinned(key: Key) -> Iterator[KernelSpec]:
     """Yields kernels of formats that no table lists, for the goldens, if ``key`` is the first of
-    this module's tables, so that each is yielded once: dequantization of ``_PINNED``; products with
-    a weight that has offsets, by kernels with teams of producers; one with codes of 8 bits.
+    this module's tables, so that each is yielded once: dequantization of ``_PINNED``; and products
+    with each decoder (:data:`ptxgen.spec.quantized_packed.DECODERS`), of weights with and without
+    offsets, by kernels with and without teams of producers.
     """
     if key != next(_keys()):
         return
     yield from (DequantizeSpec("bf16", format=row) for row in _PINNED)
-    row = prepared(INT4_ZERO_POINT)
-    assert row is not None, "4 bits in blocks of 128"
-    yield _first(QuantizedTensorSpec, row, teams=True)
-    yield _first(QuantizedWgmmaSpec, row, teams=True)
-    yield _first(QuantizedTensorSpec, INT8_BLOCK, teams=False)
+    for row in INT4_ZERO_POINT, MXFP4, INT4_BLOCK_ASYM, FP8_E4M3:
+        yield _first(QuantizedSkinnySpec, row)
+    for row in INT8_BLOCK, MXFP4, FP8_E5M2:
+        yield _first(QuantizedTensorSpec, row)
+    yield _first(QuantizedWgmmaSpec, INT4_ZERO_POINT, teams=True)
 
 
-def _first(kind: type[QuantizedGemmSpec], row: WeightFormat, teams: bool) -> KernelSpec:
+def _first(kind: type[QuantizedGemmSpec], row: WeightFormat, teams: bool = False) -> KernelSpec:
     """Returns the first listed kernel of a class, with teams of producers or without, for another
     format.
     """

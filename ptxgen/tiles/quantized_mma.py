@@ -6,7 +6,8 @@ stages, producers and their teams. docs/notes/2026-11-29-all-areas.md links to m
 Regimes:
 
 - *few rows*: the weight is read once. With few columns, narrow tiles occupy more SMs, and helper
-  warps widen the weight; else the warps that multiply look up codes themselves;
+  warps widen the weight; else the warps that multiply decode codes themselves, or look them up. On
+  Hopper, slices of a CTA's warps compute the chunks of a reduction side by side;
 - *short reductions*: tiles of more rows, several CTAs per SM. Gradients, whose rows of A may be
   unaligned, copy A element by element, which saves a realigning kernel;
 - *more rows*, on Hopper: the largest tile that still gives nearly every SM one, up to the size
@@ -25,6 +26,7 @@ from ptxgen.spec import Route, Step
 from ptxgen.spec.quantized_mma import QuantizedTensorSpec
 from ptxgen.spec.quantized_packed import QuantizedGemmSpec
 from ptxgen.spec.quantized_pairs import QuantizedPairsSpec
+from ptxgen.spec.quantized_skinny import QuantizedSkinnySpec
 from ptxgen.spec.quantized_wgmma import QuantizedWgmmaSpec
 from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles.regimes import routes as regime_routes
@@ -61,6 +63,39 @@ def few_rows(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
     )
 
 
+def skinny(dtype: str) -> Iterator[QuantizedSkinnySpec]:
+    """Yields the kernels for few rows whose warps decode in registers, by the number of chunks that
+    a CTA computes at a time.
+    """
+    for bm, bn, bk, slices, stages, sums, ctas in (
+        (8, 64, 256, 1, 3, 1, 2),
+        (8, 64, 128, 1, 4, 1, 2),
+        (8, 64, 256, 2, 3, 2, 1),
+        (8, 32, 256, 3, 3, 3, 1),
+        (8, 32, 128, 3, 3, 3, 1),
+        (8, 32, 256, 4, 3, 8, 1),
+        (8, 32, 128, 4, 3, 8, 1),
+        (8, 32, 256, 5, 3, 10, 1),
+        (8, 16, 256, 8, 3, 8, 1),
+        (16, 64, 256, 1, 3, 1, 2),
+        (16, 64, 128, 1, 4, 1, 2),
+        (16, 64, 256, 2, 3, 2, 1),
+        (16, 64, 256, 3, 3, 3, 1),
+        (16, 64, 128, 3, 3, 3, 1),
+        (16, 32, 256, 4, 3, 8, 1),
+        (16, 32, 128, 5, 3, 10, 1),
+        (32, 64, 256, 1, 3, 1, 1),
+        (32, 64, 128, 2, 3, 2, 1),
+        (32, 64, 128, 3, 3, 3, 1),
+    ):
+        yield QuantizedSkinnySpec(
+            *("NT", bm, bn, bk, bn // 16, slices, stages, sums),
+            ctas_per_sm=ctas,
+            dtype=dtype,
+            min_arch="sm_90",
+        )
+
+
 def short(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
     """Returns the mma.sync kernels for short reductions."""
 
@@ -92,15 +127,13 @@ def more_columns(layout: str, dtype: str) -> tuple[QuantizedPairsSpec, ...]:
 
     if layout == "NT":
         return (
-            kernel(8, 32, 2, 4, 10),
             kernel(8, 64, 4, 4, 8),
             kernel(8, 112, 7, 7, 6),
             kernel(16, 32, 2, 4, 8),
             kernel(16, 64, 4, 4, 6),
             kernel(32, 64, 4, 4, 5),
-            kernel(32, 128, 8, 8, 4),
         )
-    return kernel(8, 64, 4, 8, 7), kernel(8, 128, 4, 8, 9, 128), kernel(16, 128, 4, 8, 5)
+    return kernel(8, 64, 4, 8, 7), kernel(8, 128, 4, 8, 9, 128)
 
 
 def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
@@ -182,6 +215,10 @@ def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
         ),
         *regime_routes(
             few_rows(layout, dtype), "few rows: helper warps decode the weight, which is read once"
+        ),
+        *regime_routes(
+            skinny(dtype) if layout == "NT" else (),
+            "few rows: warps decode in registers",
         ),
         *regime_routes(short(layout, dtype), "short reductions: several CTAs an SM"),
         *regime_routes(

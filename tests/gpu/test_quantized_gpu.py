@@ -63,18 +63,12 @@ def test_every_route_has_the_dense_bits(name):
     assert served
 
 
-PREPARED = [
-    f"{name}_prepared"
-    for name in (
-        *("int4_zero_point", "q4_0", "q4_1", "q4_k", "mxfp4"),
-        *("int8_zero_point", "q8_0", "fp8_e4m3", "mxfp8"),
-    )
-]
-"""Formats that products read as they are stored, with offsets and without, in both blocks."""
+VARIANTS = ("q4_k_prepared", "int4_block_g64_bf16", "int4_zero_point_g64_bf16")
+"""Formats beside those of the package: two levels multiplied out, and scales of bf16."""
 
 
 @pytest.mark.parametrize("dtype", NAMES)
-@pytest.mark.parametrize("name", [*FORMATS, five.FORMAT.name, *PREPARED])
+@pytest.mark.parametrize("name", [*FORMATS, five.FORMAT.name, *VARIANTS])
 def test_every_format_has_the_dense_bits(name, dtype):
     """Every format, one that a test registers, and those that products read as they are stored,
     have the bits of dense products and of the CPU device.
@@ -135,12 +129,12 @@ def test_kernels_that_read_the_weight_as_it_is(name):
         assert torch.equal(call(given[rows], q), expected[rows])
 
 
-READ = ("int4_zero_point_prepared", "q4_1_prepared", "int8_block", "int8_zero_point_prepared")
+READ = ("int4_zero_point", "q4_1", "int8_block", "int8_zero_point")
 """Formats with offsets and without, of 4 and 8 bits, whose kernels are derived from listed ones."""
 
 
 @pytest.mark.parametrize("layout", ["NT", "NN"])
-@pytest.mark.parametrize("name", [*READ, "fp8_e4m3_prepared"])
+@pytest.mark.parametrize("name", [*READ, "fp8_e4m3"])
 def test_every_kernel_reads_prepared_weights(name, layout):
     """All kernels that a format has, on whole tiles and cut ones."""
     row, dtype, ran = format_named(name), torch.bfloat16, 0

@@ -59,7 +59,8 @@ def _beside(rng: Any, shape: tuple[int, ...], kind: str, dtype: str) -> Any:
     if dtype == "e8m0":  # those that f32 has as normal numbers, or all
         low, high = (100, 140) if kind == "normal" else (0, 256)
         return rng.integers(low, high, shape).astype(np.uint8)
-    return rng.integers(0, 256 if dtype == "u8" or kind == "special" else 127, shape, np.uint8)
+    most = 256 if dtype in ("u8", "u5") or kind == "special" else 127
+    return rng.integers(0, most, shape, np.uint8)
 
 
 FLOATS = {
@@ -80,6 +81,8 @@ def stands_for(q: QuantizedWeight, codes: Any) -> Any:
     for array, (dtype, block, names) in row.beside.items():
         stored = np.asarray(getattr(q, array)).reshape(q.n, -1, len(names))
         wide = stored.view(FLOATS[dtype]) if dtype in FLOATS else stored
+        if dtype == "u5":
+            wide = stored % 32
         for i, name in enumerate(names):
             values = wide.astype(np.float32)[:, :, i]
             grouped = row.grouped and array != "outer"

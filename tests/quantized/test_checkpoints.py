@@ -122,9 +122,9 @@ SCHEMES = {
     "awq": (
         awq,
         {"quant_method": "awq", "bits": 4, "version": "gemm"},
-        "int4_zero_point_g64_prepared",
+        "int4_zero_point_g64",
     ),
-    "gptq": (gptq, {"quant_method": "gptq", "bits": 4}, "int4_zero_point_g64_prepared"),
+    "gptq": (gptq, {"quant_method": "gptq", "bits": 4}, "int4_zero_point_g64"),
     "act_order": (
         lambda n, k: gptq(n, k, True),
         {"quant_method": "gptq", "bits": 4, "desc_act": True},
@@ -133,7 +133,7 @@ SCHEMES = {
     "packed": (
         compressed,
         {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": GROUPS},
-        "int4_block_g128_bf16_prepared",
+        "int4_block_g128_bf16",
     ),
     "floats": (
         float_rows,
@@ -142,7 +142,7 @@ SCHEMES = {
             "format": "float-quantized",
             "config_groups": FLOATS,
         },
-        "fp8_e4m3_prepared",
+        "fp8_e4m3",
     ),
     "naive": (
         float_rows,
@@ -151,7 +151,7 @@ SCHEMES = {
             "format": "naive-quantized",
             "config_groups": FLOATS,
         },
-        "fp8_e4m3_prepared",
+        "fp8_e4m3",
     ),
     "nvfp4": (
         nvfp4,
@@ -162,7 +162,7 @@ SCHEMES = {
         },
         "fp4_e2m1",
     ),
-    "fp8": (float8, {"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8_e4m3_prepared"),
+    "fp8": (float8, {"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8_e4m3"),
 }
 
 
@@ -339,7 +339,7 @@ def test_gguf_files_are_loaded(tmp_path):
     made = model()
     done = ptxgen.torch.convert(made, weights=file)
     assert (done.converted, done.missing, done.unused) == (["up", "down"], [], [])
-    assert same_as_dense(made) == {"q4_0_prepared", "q8_0_prepared"}
+    assert same_as_dense(made) == {"q4_0", "q8_0"}
     assert 0 < (made.embed.weight - state["embed.weight"]).abs().max() < 0.1
     file.write_bytes(file.read_bytes()[:5000])
     with pytest.raises(CheckpointError, match=r"model.gguf cannot be read"):

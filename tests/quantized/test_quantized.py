@@ -26,6 +26,7 @@ from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import Step
 from ptxgen.spec.quantized import DequantizeSpec
 from ptxgen.tiles import TABLES
+from ptxgen.tiles.quantized import WEIGHT
 
 SEED = 16
 NAMED = {"format": NF4.name}
@@ -217,7 +218,8 @@ def test_refused_by_name():
         ptxgen.explain("quantized_linear", 1, *large, dtype="bf16", format="nf4", align=4)
     for op in ("quantized_linear", "quantized_linear_dgrad"):  # read as it is stored, of any size
         for rows in (1, 17, 4096):
-            assert not ptxgen.explain(op, rows, *large, dtype="bf16", format="nf4").scratch
+            found = ptxgen.explain(op, rows, *large, dtype="bf16", format="nf4")
+            assert WEIGHT not in found.scratch
     with pytest.raises(ShapeError, match="K is 96; takes a multiple of 64"):
         ptxgen.explain("quantized_linear_dgrad", 1, 64, 96, format="nf4")
     with pytest.raises(DtypeError, match="x has dtype float64; takes float32 or bf"):

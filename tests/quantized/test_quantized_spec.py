@@ -12,6 +12,7 @@ from ptxgen.errors import SpecError
 from ptxgen.spec.quantized_mma import SPLITS, QuantizedTensorSpec
 from ptxgen.spec.quantized_packed import LAYOUTS
 from ptxgen.spec.quantized_pairs import QuantizedPairsSpec
+from ptxgen.spec.quantized_skinny import QuantizedSkinnySpec
 from ptxgen.spec.quantized_wgmma import QuantizedWgmmaSpec
 
 MMA: dict[str, Any] = {
@@ -20,6 +21,10 @@ MMA: dict[str, Any] = {
 }  # fmt: skip
 PAIRS: dict[str, Any] = {
     "layout": "NT", "bm": 8, "bn": 32, "bk": 256, "warps": 2, "producer_warps": 4, "stages": 4,
+}  # fmt: skip
+SKINNY: dict[str, Any] = {
+    "layout": "NT", "bm": 8, "bn": 32, "bk": 256, "warps": 2, "slices": 3, "stages": 3, "sums": 3,
+    "min_arch": "sm_90",
 }  # fmt: skip
 WGMMA: dict[str, Any] = {
     "layout": "NT", "bm": 128, "bn": 128, "bk": 64, "consumers": 2, "stages": 4,
@@ -32,6 +37,10 @@ def mma(**changes: Any) -> QuantizedTensorSpec:
 
 def pairs(**changes: Any) -> QuantizedPairsSpec:
     return QuantizedPairsSpec(**{**PAIRS, **changes})
+
+
+def skinny(**changes: Any) -> QuantizedSkinnySpec:
+    return QuantizedSkinnySpec(**{**SKINNY, **changes})
 
 
 def wgmma(**changes: Any) -> QuantizedWgmmaSpec:
@@ -75,6 +84,16 @@ def wgmma(**changes: Any) -> QuantizedWgmmaSpec:
             360,
             255,
         ),
+        (skinny, {"layout": "NN"}, "NN", ("NT",)),
+        (skinny, {"split": "serial"}, "serial", ("slices",)),
+        (skinny, {"stages": 2}, 2, ">= 3"),
+        (skinny, {"slices": 16, "sums": 16}, 16, 15),  # named barriers
+        (skinny, {"slices": 4}, 4, 3),  # more than there are sums
+        (skinny, {"bm": 12}, 8, 12),
+        (skinny, {"bn": 48}, 48, 16),
+        (skinny, {"bk": 192}, 128, 192),
+        (skinny, {"bk": 512}, 16, 8),  # vectors of a row of codes
+        (skinny, {"stages": 8}, 263936, 232448),
         (wgmma, {"layout": "TT"}, "TT", LAYOUTS),
         (wgmma, {"cluster_n": 2}, 2, 1),
         (wgmma, {"split": "onto"}, "onto", ("none", "serial", "workspace")),

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from ptxgen.dispatch.choice import Candidate, Launches, Routes, Time
 
 SOME_0 = frozenset(("sm_90",))
-SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
-SOME_2 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_1 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"))
+SOME_2 = frozenset(("sm_90", "sm_100", "sm_103", "sm_110"))
+SOME_3 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 # ROUTES: route, least align_a, launches
 ROUTES = Routes({
     "quantized_nt_chunks_half_tc": (
@@ -19,32 +20,36 @@ ROUTES = Routes({
         (3, 16, (3, "reduce")),
         # few rows: helper warps decode the weight, which is read once
         (4, 16, (4,)), (5, 16, (5,)),
+        # few rows: warps decode in registers
+        (6, 16, (6,)), (7, 16, (7,)), (8, 16, (8,)), (9, 16, (9,)), (10, 16, (10,)),
+        (11, 16, (11,)), (12, 16, (12,)), (13, 16, (13,)), (14, 16, (14,)), (15, 16, (15,)),
+        (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)), (19, 16, (19,)), (20, 16, (20,)),
+        (21, 16, (21,)), (22, 16, (22,)), (23, 16, (23,)), (24, 16, (24,)),
         # short reductions: several CTAs an SM
-        (6, 16, (6,)), (7, 16, (7,)),
+        (25, 16, (25,)), (26, 16, (26,)),
         # few rows, more columns: multiplying warps look up codes
-        (8, 16, (8,)), (9, 16, (9,)), (10, 16, (10,)), (11, 16, (11,)), (12, 16, (12,)),
-        (13, 16, (13,)), (14, 16, (14,)),
+        (27, 16, (27,)), (28, 16, (28,)), (29, 16, (29,)), (30, 16, (30,)), (31, 16, (31,)),
         # more rows, one chunk: by wgmma, the weight as it is stored
-        (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)), (19, 16, (19,)),
-        (20, 16, (20,)), (21, 16, (21,)), (22, 16, (22,)),
+        (32, 16, (32,)), (33, 16, (33,)), (34, 16, (34,)), (35, 16, (35,)), (36, 16, (36,)),
+        (37, 16, (37,)), (38, 16, (38,)), (39, 16, (39,)),
         # more rows, several chunks: by wgmma
-        (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)), (26, 16, (26,)), (27, 16, (27,)),
+        (40, 16, (40,)), (41, 16, (41,)), (42, 16, (42,)), (43, 16, (43,)), (44, 16, (44,)),
         # the weight is dequantized first; a long reduction: split-K, a CTA for each tile and chunk
-        (28, 16, ("quantized_datascales", 28, "reduce")),
-        (29, 16, ("quantized_datascales", 29, "reduce")),
+        (45, 16, ("quantized_datascales", 45, "reduce")),
+        (46, 16, ("quantized_datascales", 46, "reduce")),
         # the weight is dequantized first; many rows, by wgmma
-        (30, 16, ("quantized_datascales", 30)), (31, 16, ("quantized_datascales", 31)),
-        (32, 16, ("quantized_datascales", 32)), (33, 16, ("quantized_datascales", 33)),
-        (34, 16, ("quantized_datascales", 34)), (35, 16, ("quantized_datascales", 35)),
-        (36, 16, ("quantized_datascales", 36)), (37, 16, ("quantized_datascales", 37)),
-        (38, 16, ("quantized_datascales", 38)),
+        (47, 16, ("quantized_datascales", 47)), (48, 16, ("quantized_datascales", 48)),
+        (49, 16, ("quantized_datascales", 49)), (50, 16, ("quantized_datascales", 50)),
+        (51, 16, ("quantized_datascales", 51)), (52, 16, ("quantized_datascales", 52)),
+        (53, 16, ("quantized_datascales", 53)), (54, 16, ("quantized_datascales", 54)),
+        (55, 16, ("quantized_datascales", 55)),
         # the weight is dequantized first; many rows, by mma
-        (39, 16, ("quantized_datascales", 39)), (40, 16, ("quantized_datascales", 40)),
-        (41, 16, ("quantized_datascales", 41)),
+        (56, 16, ("quantized_datascales", 56)), (57, 16, ("quantized_datascales", 57)),
+        (58, 16, ("quantized_datascales", 58)),
         # the weight is dequantized first; operands not aligned to 16 bytes
-        (42, 4, ("quantized_datascales", 42)),
+        (59, 4, ("quantized_datascales", 59)),
         # the weight is dequantized first; everything else: any size, alignment and plan
-        (43, 0, ("quantized_datascales", 43)),
+        (60, 0, ("quantized_datascales", 60)),
     ),
     "quantized_nn_chunks_half_tc": (
         # few outputs: split-K, a CTA for each tile and chunk
@@ -54,36 +59,36 @@ ROUTES = Routes({
         # short reductions: several CTAs an SM
         (9, 0, (9,)), (10, 0, (10,)),
         # few rows, more columns: multiplying warps look up codes
-        (11, 16, (11,)), (12, 16, (12,)), (13, 16, (13,)),
+        (11, 16, (11,)), (12, 16, (12,)),
         # more rows, one chunk: by wgmma, the weight as it is stored
-        (14, 16, (14,)), (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)),
-        (19, 16, (19,)), (20, 16, (20,)),
+        (13, 16, (13,)), (14, 16, (14,)), (15, 16, (15,)), (16, 16, (16,)), (17, 16, (17,)),
+        (18, 16, (18,)), (19, 16, (19,)),
         # more rows, several chunks: by wgmma
-        (21, 16, (21,)), (22, 16, (22,)), (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)),
+        (20, 16, (20,)), (21, 16, (21,)), (22, 16, (22,)), (23, 16, (23,)), (24, 16, (24,)),
         # the weight is dequantized first; a long reduction: split-K, a CTA for each tile and chunk
+        (25, 16, ("quantized_datascales", 25, "reduce")),
         (26, 16, ("quantized_datascales", 26, "reduce")),
-        (27, 16, ("quantized_datascales", 27, "reduce")),
         # the weight is dequantized first; A not aligned to 16 bytes: copied first
+        (27, 0, ("quantized_datascales", "realign_a", 25, "reduce")),
         (28, 0, ("quantized_datascales", "realign_a", 26, "reduce")),
-        (29, 0, ("quantized_datascales", "realign_a", 27, "reduce")),
         # the weight is dequantized first; many rows, by wgmma
-        (30, 16, ("quantized_datascales", 30)), (31, 16, ("quantized_datascales", 31)),
-        (32, 16, ("quantized_datascales", 32)), (33, 16, ("quantized_datascales", 33)),
-        (34, 16, ("quantized_datascales", 34)), (35, 16, ("quantized_datascales", 35)),
-        (36, 16, ("quantized_datascales", 36)), (37, 16, ("quantized_datascales", 37)),
-        (38, 16, ("quantized_datascales", 38)), (39, 16, ("quantized_datascales", 39)),
+        (29, 16, ("quantized_datascales", 29)), (30, 16, ("quantized_datascales", 30)),
+        (31, 16, ("quantized_datascales", 31)), (32, 16, ("quantized_datascales", 32)),
+        (33, 16, ("quantized_datascales", 33)), (34, 16, ("quantized_datascales", 34)),
+        (35, 16, ("quantized_datascales", 35)), (36, 16, ("quantized_datascales", 36)),
+        (37, 16, ("quantized_datascales", 37)), (38, 16, ("quantized_datascales", 38)),
         # the weight is dequantized first; many rows, by mma
-        (40, 16, ("quantized_datascales", 40)), (41, 16, ("quantized_datascales", 41)),
-        (42, 16, ("quantized_datascales", 42)),
+        (39, 16, ("quantized_datascales", 39)), (40, 16, ("quantized_datascales", 40)),
+        (41, 16, ("quantized_datascales", 41)),
         # the weight is dequantized first; A not aligned to 16 bytes: copied first
+        (42, 0, ("quantized_datascales", "realign_a", 29)),
         (43, 0, ("quantized_datascales", "realign_a", 30)),
-        (44, 0, ("quantized_datascales", "realign_a", 31)),
-        (45, 0, ("quantized_datascales", "realign_a", 36)),
-        (46, 0, ("quantized_datascales", "realign_a", 39)),
+        (44, 0, ("quantized_datascales", "realign_a", 35)),
+        (45, 0, ("quantized_datascales", "realign_a", 38)),
         # the weight is dequantized first; operands not aligned to 16 bytes
-        (47, 4, ("quantized_datascales", 47)),
+        (46, 4, ("quantized_datascales", 46)),
         # the weight is dequantized first; everything else: any size, alignment and plan
-        (48, 0, ("quantized_datascales", 48)),
+        (47, 0, ("quantized_datascales", 47)),
     ),
 })
 # QUANTIZED_WGMMA: launch, kernel, bk, bm, bn
@@ -104,8 +109,8 @@ QUANTIZED_MMA = {
     "quantized_nt_chunks_half_tc": (
         (4, "quantized_mma_nf4_nt_bf16_8x16x256_94228c", 1, 8, 16, 128, 256),
         (5, "quantized_mma_nf4_nt_bf16_16x16x256_49b158", 1, 16, 16, 128, 256),
-        (6, "quantized_mma_nf4_nt_bf16_32x64x64_f7d0f7", 3, 32, 64, 64, 64),
-        (7, "quantized_mma_nf4_nt_bf16_64x64x64_f262a7", 2, 64, 64, 64, 64),
+        (25, "quantized_mma_nf4_nt_bf16_32x64x64_f7d0f7", 3, 32, 64, 64, 64),
+        (26, "quantized_mma_nf4_nt_bf16_64x64x64_f262a7", 2, 64, 64, 64, 64),
     ),
     "quantized_nn_chunks_half_tc": (
         (3, "quantized_mma_nf4_nn_bf16_8x32x256_20839a", 1, 8, 32, 128, 256),
@@ -115,137 +120,158 @@ QUANTIZED_MMA = {
         (10, "quantized_mma_nf4_nn_bf16_64x64x64_cc384b", 2, 64, 64, 64, 64),
     ),
 }
+# QUANTIZED_SKINNY: launch, kernel, slots, archs, bm, bn, most_chunks, bk, chunks_each
+QUANTIZED_SKINNY = {
+    "quantized_nt_chunks_half_tc": (
+        (6, "quantized_skinny_nf4_nt_bf16_8x64x256_554a11", 2, SOME_1, 8, 64, 1, 256, 1),
+        (7, "quantized_skinny_nf4_nt_bf16_8x64x128_054940", 2, SOME_1, 8, 64, 1, 128, 1),
+        (8, "quantized_skinny_nf4_nt_bf16_8x64x256_fc693b", 1, SOME_2, 8, 64, 2, 256, 2),
+        (9, "quantized_skinny_nf4_nt_bf16_8x32x256_dea620", 1, SOME_2, 8, 32, 3, 256, 3),
+        (10, "quantized_skinny_nf4_nt_bf16_8x32x128_a87d7a", 1, SOME_1, 8, 32, 3, 128, 3),
+        (11, "quantized_skinny_nf4_nt_bf16_8x32x256_be618f", 1, SOME_2, 8, 32, 8, 256, 4),
+        (12, "quantized_skinny_nf4_nt_bf16_8x32x128_fade9b", 1, SOME_2, 8, 32, 8, 128, 4),
+        (13, "quantized_skinny_nf4_nt_bf16_8x32x256_3876f2", 1, SOME_2, 8, 32, 10, 256, 5),
+        (14, "quantized_skinny_nf4_nt_bf16_8x16x256_7da4ca", 1, SOME_2, 8, 16, 8, 256, 8),
+        (15, "quantized_skinny_nf4_nt_bf16_16x64x256_f9573c", 2, SOME_1, 16, 64, 1, 256, 1),
+        (16, "quantized_skinny_nf4_nt_bf16_16x64x128_6169af", 2, SOME_1, 16, 64, 1, 128, 1),
+        (17, "quantized_skinny_nf4_nt_bf16_16x64x256_e5e4f7", 1, SOME_2, 16, 64, 2, 256, 2),
+        (18, "quantized_skinny_nf4_nt_bf16_16x64x256_7cff5f", 1, SOME_2, 16, 64, 3, 256, 3),
+        (19, "quantized_skinny_nf4_nt_bf16_16x64x128_03bc4c", 1, SOME_2, 16, 64, 3, 128, 3),
+        (20, "quantized_skinny_nf4_nt_bf16_16x32x256_9a577a", 1, SOME_2, 16, 32, 8, 256, 4),
+        (21, "quantized_skinny_nf4_nt_bf16_16x32x128_3ff266", 1, SOME_2, 16, 32, 10, 128, 5),
+        (22, "quantized_skinny_nf4_nt_bf16_32x64x256_17175e", 1, SOME_2, 32, 64, 1, 256, 1),
+        (23, "quantized_skinny_nf4_nt_bf16_32x64x128_0ca8d6", 1, SOME_2, 32, 64, 2, 128, 2),
+        (24, "quantized_skinny_nf4_nt_bf16_32x64x128_24004b", 1, SOME_2, 32, 64, 3, 128, 3),
+    ),
+}
 # QUANTIZED_PAIRS: launch, kernel, archs, bm, bn, c0, bk
 QUANTIZED_PAIRS = {
     "quantized_nt_chunks_half_tc": (
-        (8, "quantized_pairs_nf4_nt_bf16_8x32x256_d74615", SOME_1, 8, 32, 128, 256),
-        (9, "quantized_pairs_nf4_nt_bf16_8x64x256_08fd58", SOME_1, 8, 64, 128, 256),
-        (10, "quantized_pairs_nf4_nt_bf16_8x112x256_e77b30", SOME_1, 8, 112, 128, 256),
-        (11, "quantized_pairs_nf4_nt_bf16_16x32x256_a44f32", SOME_1, 16, 32, 128, 256),
-        (12, "quantized_pairs_nf4_nt_bf16_16x64x256_107cbd", SOME_1, 16, 64, 128, 256),
-        (13, "quantized_pairs_nf4_nt_bf16_32x64x256_26363c", SOME_1, 32, 64, 128, 256),
-        (14, "quantized_pairs_nf4_nt_bf16_32x128x256_273752", SOME_1, 32, 128, 128, 256),
+        (27, "quantized_pairs_nf4_nt_bf16_8x64x256_08fd58", SOME_2, 8, 64, 128, 256),
+        (28, "quantized_pairs_nf4_nt_bf16_8x112x256_e77b30", SOME_2, 8, 112, 128, 256),
+        (29, "quantized_pairs_nf4_nt_bf16_16x32x256_a44f32", SOME_2, 16, 32, 128, 256),
+        (30, "quantized_pairs_nf4_nt_bf16_16x64x256_107cbd", SOME_2, 16, 64, 128, 256),
+        (31, "quantized_pairs_nf4_nt_bf16_32x64x256_26363c", SOME_2, 32, 64, 128, 256),
     ),
     "quantized_nn_chunks_half_tc": (
-        (4, "quantized_mma_nf4_nn_bf16_8x32x256_5d154d", SOME_2, 8, 32, 128, 256),
-        (6, "quantized_mma_nf4_nn_bf16_32x32x256_0555e7", SOME_2, 32, 32, 64, 256),
-        (8, "quantized_mma_nf4_nn_bf16_8x32x256_50f558", SOME_2, 8, 32, 128, 256),
-        (11, "quantized_pairs_nf4_nn_bf16_8x64x256_b38770", SOME_1, 8, 64, 128, 256),
-        (12, "quantized_pairs_nf4_nn_bf16_8x128x128_16fa31", SOME_1, 8, 128, 128, 128),
-        (13, "quantized_pairs_nf4_nn_bf16_16x128x256_2b235b", SOME_1, 16, 128, 128, 256),
+        (4, "quantized_mma_nf4_nn_bf16_8x32x256_5d154d", SOME_3, 8, 32, 128, 256),
+        (6, "quantized_mma_nf4_nn_bf16_32x32x256_0555e7", SOME_3, 32, 32, 64, 256),
+        (8, "quantized_mma_nf4_nn_bf16_8x32x256_50f558", SOME_3, 8, 32, 128, 256),
+        (11, "quantized_pairs_nf4_nn_bf16_8x64x256_b38770", SOME_2, 8, 64, 128, 256),
+        (12, "quantized_pairs_nf4_nn_bf16_8x128x128_16fa31", SOME_2, 8, 128, 128, 128),
     ),
 }
 # QUANTIZED_WGMMA1: launch, kernel, bm, bn, bk
 QUANTIZED_WGMMA1 = {
     "quantized_nt_chunks_half_tc": (
-        (15, "quantized_wgmma_nf4_nt_bf16_64x32x128_852092", 64, 32, 128),
-        (16, "quantized_wgmma_nf4_nt_bf16_64x64x128_1f47c5", 64, 64, 128),
-        (17, "quantized_wgmma_nf4_nt_bf16_64x128x128_617f60", 64, 128, 128),
-        (18, "quantized_wgmma_nf4_nt_bf16_128x64x128_10a2e1", 128, 64, 128),
-        (19, "quantized_wgmma_nf4_nt_bf16_128x96x128_568fa4", 128, 96, 128),
-        (20, "quantized_wgmma_nf4_nt_bf16_128x128x64_a1d5eb", 128, 128, 64),
-        (21, "quantized_wgmma_nf4_nt_bf16_192x128x64_5801b6", 192, 128, 64),
-        (22, "quantized_wgmma_nf4_nt_bf16_256x128x64_781942", 256, 128, 64),
+        (32, "quantized_wgmma_nf4_nt_bf16_64x32x128_852092", 64, 32, 128),
+        (33, "quantized_wgmma_nf4_nt_bf16_64x64x128_1f47c5", 64, 64, 128),
+        (34, "quantized_wgmma_nf4_nt_bf16_64x128x128_617f60", 64, 128, 128),
+        (35, "quantized_wgmma_nf4_nt_bf16_128x64x128_10a2e1", 128, 64, 128),
+        (36, "quantized_wgmma_nf4_nt_bf16_128x96x128_568fa4", 128, 96, 128),
+        (37, "quantized_wgmma_nf4_nt_bf16_128x128x64_a1d5eb", 128, 128, 64),
+        (38, "quantized_wgmma_nf4_nt_bf16_192x128x64_5801b6", 192, 128, 64),
+        (39, "quantized_wgmma_nf4_nt_bf16_256x128x64_781942", 256, 128, 64),
     ),
     "quantized_nn_chunks_half_tc": (
-        (14, "quantized_wgmma_nf4_nn_bf16_64x32x128_305f85", 64, 32, 128),
-        (15, "quantized_wgmma_nf4_nn_bf16_64x64x128_f60c6a", 64, 64, 128),
-        (16, "quantized_wgmma_nf4_nn_bf16_64x128x128_88534c", 64, 128, 128),
-        (17, "quantized_wgmma_nf4_nn_bf16_128x64x128_915fb3", 128, 64, 128),
-        (18, "quantized_wgmma_nf4_nn_bf16_128x128x64_b56e0a", 128, 128, 64),
-        (19, "quantized_wgmma_nf4_nn_bf16_192x128x64_6fb911", 192, 128, 64),
-        (20, "quantized_wgmma_nf4_nn_bf16_256x128x64_873cbd", 256, 128, 64),
+        (13, "quantized_wgmma_nf4_nn_bf16_64x32x128_305f85", 64, 32, 128),
+        (14, "quantized_wgmma_nf4_nn_bf16_64x64x128_f60c6a", 64, 64, 128),
+        (15, "quantized_wgmma_nf4_nn_bf16_64x128x128_88534c", 64, 128, 128),
+        (16, "quantized_wgmma_nf4_nn_bf16_128x64x128_915fb3", 128, 64, 128),
+        (17, "quantized_wgmma_nf4_nn_bf16_128x128x64_b56e0a", 128, 128, 64),
+        (18, "quantized_wgmma_nf4_nn_bf16_192x128x64_6fb911", 192, 128, 64),
+        (19, "quantized_wgmma_nf4_nn_bf16_256x128x64_873cbd", 256, 128, 64),
     ),
 }
 # QUANTIZED_WGMMA2: launch, kernel, bk, bm, bn
 QUANTIZED_WGMMA2 = {
     "quantized_nt_chunks_half_tc": (
-        (23, "quantized_wgmma_nf4_nt_bf16_64x32x128_fbf0a5", 128, 64, 32),
-        (24, "quantized_wgmma_nf4_nt_bf16_64x64x128_8b2da1", 128, 64, 64),
-        (25, "quantized_wgmma_nf4_nt_bf16_64x128x128_c88720", 128, 64, 128),
-        (26, "quantized_wgmma_nf4_nt_bf16_128x64x128_d34bc9", 128, 128, 64),
-        (27, "quantized_wgmma_nf4_nt_bf16_128x128x64_bfad1a", 64, 128, 128),
+        (40, "quantized_wgmma_nf4_nt_bf16_64x32x128_fbf0a5", 128, 64, 32),
+        (41, "quantized_wgmma_nf4_nt_bf16_64x64x128_8b2da1", 128, 64, 64),
+        (42, "quantized_wgmma_nf4_nt_bf16_64x128x128_c88720", 128, 64, 128),
+        (43, "quantized_wgmma_nf4_nt_bf16_128x64x128_d34bc9", 128, 128, 64),
+        (44, "quantized_wgmma_nf4_nt_bf16_128x128x64_bfad1a", 64, 128, 128),
     ),
     "quantized_nn_chunks_half_tc": (
-        (21, "quantized_wgmma_nf4_nn_bf16_64x32x128_4961c1", 128, 64, 32),
-        (22, "quantized_wgmma_nf4_nn_bf16_64x64x128_615bac", 128, 64, 64),
-        (23, "quantized_wgmma_nf4_nn_bf16_64x128x128_b90d66", 128, 64, 128),
-        (24, "quantized_wgmma_nf4_nn_bf16_128x64x128_b00b96", 128, 128, 64),
-        (25, "quantized_wgmma_nf4_nn_bf16_128x128x64_38c73d", 64, 128, 128),
+        (20, "quantized_wgmma_nf4_nn_bf16_64x32x128_4961c1", 128, 64, 32),
+        (21, "quantized_wgmma_nf4_nn_bf16_64x64x128_615bac", 128, 64, 64),
+        (22, "quantized_wgmma_nf4_nn_bf16_64x128x128_b90d66", 128, 64, 128),
+        (23, "quantized_wgmma_nf4_nn_bf16_128x64x128_b00b96", 128, 128, 64),
+        (24, "quantized_wgmma_nf4_nn_bf16_128x128x64_38c73d", 64, 128, 128),
     ),
 }
 # WGMMA: launch, kernel, bm, c0, c1
 WGMMA = {
     "quantized_nt_chunks_half_tc": (
-        (28, "wgmma_nt_bf16_128x128x64_4f4a42", 128, 16384, 512),
-        (29, "wgmma_nt_bf16_64x64x64_66a4c6", 64, 4096, 256),
+        (45, "wgmma_nt_bf16_128x128x64_4f4a42", 128, 16384, 512),
+        (46, "wgmma_nt_bf16_64x64x64_66a4c6", 64, 4096, 256),
     ),
     "quantized_nn_chunks_half_tc": (
-        (26, "wgmma_nn_bf16_128x128x64_a00929", 128, 16384, 512),
-        (27, "wgmma_nn_bf16_64x64x64_97b654", 64, 4096, 256),
+        (25, "wgmma_nn_bf16_128x128x64_a00929", 128, 16384, 512),
+        (26, "wgmma_nn_bf16_64x64x64_97b654", 64, 4096, 256),
     ),
 }
-# WGMMA1: kernel
+# WGMMA1: launch, kernel
 WGMMA1 = {
-    "quantized_nt_chunks_half_tc": ("wgmma_nt_bf16_128x256x64_95ec44",),
-    "quantized_nn_chunks_half_tc": ("wgmma_nn_bf16_128x256x64_269d28",),
+    "quantized_nt_chunks_half_tc": ((47, "wgmma_nt_bf16_128x256x64_95ec44"),),
+    "quantized_nn_chunks_half_tc": ((29, "wgmma_nn_bf16_128x256x64_269d28"),),
 }
 # WGMMA2: launch, kernel, bm, bn
 WGMMA2 = {
     "quantized_nt_chunks_half_tc": (
-        (31, "wgmma_nt_bf16_128x256x64_3dd73c", 128, 256),
-        (34, "wgmma_nt_bf16_128x224x64_2d6b5a", 128, 224),
-        (36, "wgmma_nt_bf16_128x128x64_798d11", 128, 128),
-        (37, "wgmma_nt_bf16_128x64x64_2d7408", 128, 64),
-        (38, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64),
+        (48, "wgmma_nt_bf16_128x256x64_3dd73c", 128, 256),
+        (51, "wgmma_nt_bf16_128x224x64_2d6b5a", 128, 224),
+        (53, "wgmma_nt_bf16_128x128x64_798d11", 128, 128),
+        (54, "wgmma_nt_bf16_128x64x64_2d7408", 128, 64),
+        (55, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64),
     ),
     "quantized_nn_chunks_half_tc": (
-        (31, "wgmma_nn_bf16_128x256x64_8ef526", 128, 256),
-        (34, "wgmma_nn_bf16_128x224x64_f0d83a", 128, 224),
-        (36, "wgmma_nn_bf16_128x128x64_25492e", 128, 128),
-        (38, "wgmma_nn_bf16_128x64x64_f988ea", 128, 64),
-        (39, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64),
+        (30, "wgmma_nn_bf16_128x256x64_8ef526", 128, 256),
+        (33, "wgmma_nn_bf16_128x224x64_f0d83a", 128, 224),
+        (35, "wgmma_nn_bf16_128x128x64_25492e", 128, 128),
+        (37, "wgmma_nn_bf16_128x64x64_f988ea", 128, 64),
+        (38, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64),
     ),
 }
 # WGMMA3: launch, kernel, bn, c0
 WGMMA3 = {
     "quantized_nt_chunks_half_tc": (
-        (32, "wgmma_nt_bf16_128x256x64_983532", 256, 1024),
-        (33, "wgmma_nt_bf16_128x192x64_bb9c5c", 192, 896),
-        (35, "wgmma_nt_bf16_128x160x64_58b60e", 160, 832),
+        (49, "wgmma_nt_bf16_128x256x64_983532", 256, 1024),
+        (50, "wgmma_nt_bf16_128x192x64_bb9c5c", 192, 896),
+        (52, "wgmma_nt_bf16_128x160x64_58b60e", 160, 832),
     ),
     "quantized_nn_chunks_half_tc": (
-        (32, "wgmma_nn_bf16_128x256x64_944560", 256, 1024),
-        (33, "wgmma_nn_bf16_128x192x64_1b1ed2", 192, 896),
-        (35, "wgmma_nn_bf16_128x160x64_d965a8", 160, 832),
-        (37, "wgmma_nn_bf16_128x128x64_669ddf", 128, 768),
+        (31, "wgmma_nn_bf16_128x256x64_944560", 256, 1024),
+        (32, "wgmma_nn_bf16_128x192x64_1b1ed2", 192, 896),
+        (34, "wgmma_nn_bf16_128x160x64_d965a8", 160, 832),
+        (36, "wgmma_nn_bf16_128x128x64_669ddf", 128, 768),
     ),
 }
 # MMA: launch, kernel, slots, bm, c0, c1
 MMA = {
     "quantized_nt_chunks_half_tc": (
-        (39, "mma_nt_bf16_64x64x64_25611e", 3, 64, 4096, 256),
-        (41, "mma_nt_bf16_128x128x64_d2c5a0", 1, 128, 16384, 512),
+        (56, "mma_nt_bf16_64x64x64_25611e", 3, 64, 4096, 256),
+        (58, "mma_nt_bf16_128x128x64_d2c5a0", 1, 128, 16384, 512),
     ),
     "quantized_nn_chunks_half_tc": (
-        (40, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 4096, 256),
-        (42, "mma_nn_bf16_128x128x64_5411be", 1, 128, 16384, 512),
+        (39, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 4096, 256),
+        (41, "mma_nn_bf16_128x128x64_5411be", 1, 128, 16384, 512),
     ),
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "quantized_nt_chunks_half_tc": ((40, "mma_nt_bf16_128x128x64_c17b3f"),),
-    "quantized_nn_chunks_half_tc": ((41, "mma_nn_bf16_128x128x64_f0d61c"),),
+    "quantized_nt_chunks_half_tc": ((57, "mma_nt_bf16_128x128x64_c17b3f"),),
+    "quantized_nn_chunks_half_tc": ((40, "mma_nn_bf16_128x128x64_f0d61c"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "quantized_nt_chunks_half_tc": ((42, "mma_nt_bf16_128x64x64_797e5c"),),
-    "quantized_nn_chunks_half_tc": ((47, "mma_nn_bf16_128x64x64_d4d82b"),),
+    "quantized_nt_chunks_half_tc": ((59, "mma_nt_bf16_128x64x64_797e5c"),),
+    "quantized_nn_chunks_half_tc": ((46, "mma_nn_bf16_128x64x64_d4d82b"),),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "quantized_nt_chunks_half_tc": ((43, "mma_nt_bf16_64x64x32_bf4a05"),),
-    "quantized_nn_chunks_half_tc": ((48, "mma_nn_bf16_64x64x32_11f8f0"),),
+    "quantized_nt_chunks_half_tc": ((60, "mma_nt_bf16_64x64x32_bf4a05"),),
+    "quantized_nn_chunks_half_tc": ((47, "mma_nn_bf16_64x64x32_11f8f0"),),
 }
 
 
@@ -299,6 +325,20 @@ def candidates(
         if tiles <= 2147483647 and (chunk % c0 == 0 or chunks <= 1):
             us = time(
                 kernel, "mma", slots, sms, tiles, -(-k // bk), k * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
+            )
+            launches[launch] = us, kernel, tiles, {}
+    for (
+        launch, kernel, slots, archs, bm, bn, most_chunks, bk, chunks_each
+    ) in fitting.rows(QUANTIZED_SKINNY):
+        tiles = -(-m // bm) * -(-n // bn)
+        tiles1 = -(-chunk // bk) * -(-chunks // chunks_each)
+        if (
+            arch in archs and tiles <= 2147483647 and (chunk % 128 == 0 or chunks <= 1)
+            and chunks <= most_chunks
+        ):
+            us = time(
+                kernel, "mma", slots, sms, tiles, tiles1, k * (bm * bn),
                 -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
             )
             launches[launch] = us, kernel, tiles, {}
@@ -358,7 +398,7 @@ def candidates(
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
     tiles_128x256 = -(-m // 128) * -(-n // 256)
-    for kernel in WGMMA1[table] if arch in SOME_0 and 30 in fitting else ():
+    for launch, kernel in fitting.rows(WGMMA1) if arch in SOME_0 else ():
         if (
             chunks <= 1 and sms >= 1 and m + 128 <= 2147483647 and n + 256 <= 2147483647
             and k + 64 <= 2147483647 and tiles_128x256 + sms <= 4294967295
@@ -368,7 +408,7 @@ def candidates(
                 tiles_128x256 * k * (768 + (min(k % 16, 1) * 128 + min(v % 16, 1) * 256) * 6),
                 operands2, stores1,
             )
-            launches[30] = us, kernel, min(tiles_128x256, sms) * 1, {}
+            launches[launch] = us, kernel, min(tiles_128x256, sms) * 1, {}
     for launch, kernel, bm, bn in fitting.rows(WGMMA2) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
@@ -412,7 +452,7 @@ def candidates(
             )
             launches[launch] = us, kernel, tiles_128x128, {}
     tiles_128x64 = -(-m // 128) * -(-n // 64)
-    for launch, kernel in fitting.rows(MMA2) if arch in SOME_2 else ():
+    for launch, kernel in fitting.rows(MMA2) if arch in SOME_3 else ():
         if (chunk % 64 == 0 or chunks <= 1) and tiles_128x64 <= 2147483647:
             us = time(
                 kernel, "mma", 1, sms, tiles_128x64, -(-k // 64), k * 8192,

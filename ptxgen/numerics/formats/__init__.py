@@ -38,12 +38,11 @@ def register(format: WeightFormat) -> WeightFormat:
 
 
 def prepared(row: WeightFormat) -> WeightFormat | None:
-    """Returns the format with the numbers of ``row`` that products read as it is stored: codes of 4
-    or 8 bits, with f32 scales, and f32 offsets if any, of 32 or 64 elements; ``row`` itself if it
-    is such a format, None if there is none.
+    """Returns the format with the numbers of ``row`` that products read as it is stored
+    (:func:`is_prepared`); ``row`` itself if it is such a format, None if there is none.
 
     Outer scales and offsets are multiplied into the inner ones, which rounds once to f32, as
-    ``row.decoding`` does.
+    ``row.decoding`` does. Larger blocks become several, of the same scale.
     """
     if is_prepared(row):
         return row
@@ -61,8 +60,8 @@ def prepared(row: WeightFormat) -> WeightFormat | None:
             outer=None,
             outer_block=0,
             block=block,
-            scales="f32",
-            offsets=row.offsets and "f32",
+            scales="f32" if row.outer else row.scales,
+            offsets="f32" if row.outer and row.offsets else row.offsets,
             quantize=None,
             variants=False,
         )
@@ -71,14 +70,15 @@ def prepared(row: WeightFormat) -> WeightFormat | None:
 
 
 def is_prepared(row: WeightFormat) -> bool:
-    """Returns whether products read a weight of format ``row`` as it is stored."""
-    single = row.bits in _WIDTHS and row.block in BLOCKS and not row.grouped and row.outer is None
-    return single and row.scales == "f32" and row.offsets in (None, "f32")
+    """Returns whether products read a weight of format ``row`` as it is stored: codes of 4 or 8
+    bits, one scale, and one offset if any, for each of :data:`BLOCKS` elements.
+    """
+    return row.bits in _WIDTHS and row.block in BLOCKS and not row.grouped and row.outer is None
 
 
 _WIDTHS = 4, 8
 """Bits of a code of prepared formats."""
-BLOCKS = 64, 32
+BLOCKS = 128, 64, 32
 """Elements of a block of prepared formats, the preferred first."""
 _PREPARED = "_prepared"
 """Ending of the names of prepared formats."""

@@ -15,13 +15,15 @@ INT4_ZERO_POINT = WeightFormat(
     values=unsigned(4),
     decoding="(code - offset) * scale",
     scales="f16",
-    offsets="u8",
+    offsets="u5",
     variants=True,
     source="AWQ (arXiv 2306.00978), GPTQ (arXiv 2210.17323), compressed-tensors",
 )
 """Weight format of checkpoints of AWQ, GPTQ and compressed-tensors of 4 bits."""
 
-INT8_ZERO_POINT = replace(INT4_ZERO_POINT, name="int8_zero_point", bits=8, values=unsigned(8))
+INT8_ZERO_POINT = replace(
+    INT4_ZERO_POINT, name="int8_zero_point", bits=8, values=unsigned(8), offsets="u8"
+)
 """Weight format of checkpoints of GPTQ and compressed-tensors of 8 bits."""
 
 INT3_ZERO_POINT = replace(INT4_ZERO_POINT, name="int3_zero_point", bits=3, values=unsigned(3))

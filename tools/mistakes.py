@@ -73,13 +73,6 @@ SPEC, TEMPLATE, NUMBERS = "ptxgen/spec/", "ptxgen/templates/", "ptxgen/numerics/
 MISTAKES = (
     # -- what an installation lacks -------------------------------------------------------
     Mistake(
-        "scales of NVFP4 multiplied by a reciprocal, which rounds twice",
-        "ptxgen/ops/checkpoint_weights.py",
-        " / weight_global_scale.reshape(1)",
-        " * (1 / weight_global_scale.reshape(1))",
-        tests("test_checkpoint_weights.py", "nvfp4"),
-    ),
-    Mistake(
         "numpy.bool_ of NumPy 1 is an unknown dtype",
         NUMBERS + "dtype.py",
         'dtype.__name__.removesuffix("_")',
@@ -402,6 +395,27 @@ MISTAKES = (
         "w[q] = __fmul_rn(scale[t], __shfl_sync(~0u, code[0], indices[t] >> 4 * q, 16));",
         "w[q] = __fmul_ru(scale[t], __shfl_sync(~0u, code[0], indices[t] >> 4 * q, 16));",
         golden("quantized_nf4_f32_*"),
+    ),
+    Mistake(
+        "scales of NVFP4 multiplied by a reciprocal, which rounds twice",
+        "ptxgen/ops/checkpoint_weights.py",
+        " / weight_global_scale.reshape(1)",
+        " * (1 / weight_global_scale.reshape(1))",
+        tests("test_checkpoint_weights.py", "divided_once"),
+    ),
+    Mistake(
+        "f16 scales cut to the bits that bf16 holds",
+        TEMPLATE + "quantized/registers.cuh.j2",
+        "rest = held == scale ? 0.0f : __fsub_rn(scale, held);",
+        "rest = 0.0f;",
+        tests("test_decoders.py", "int4_block_g128_f16"),
+    ),
+    Mistake(
+        "the sums of a chunk counted for the chunk before",
+        TEMPLATE + "quantized/skinny.cu.j2",
+        "summed += SLICES * SUMS;",
+        "summed += (SLICES - 1) * SUMS;",
+        tests("test_decoders.py", "chunks_are_added"),
     ),
     Mistake(
         "codes that lose their last bit",

@@ -159,7 +159,8 @@ def test_fp8_scales_of_tensors_rows_and_blocks(kind):
         quantized.from_fp8(w[:, :5], np.float32(1).reshape(()))
 
 
-def test_nvfp4_scales_are_divided_once():
+def nvfp4():
+    """Codes, scales and the global scale of a weight [6, 48] in NVFP4; and its numbers."""
     rng, (n, k) = np.random.default_rng(SEED), (6, 48)
     data = rng.integers(0, 256, (n, k // 2), np.uint8)
     scales = rng.uniform(-448, 448, (n, k // 16)).astype(ml_dtypes.float8_e4m3fn)
@@ -167,14 +168,22 @@ def test_nvfp4_scales_are_divided_once():
     codes = np.stack((data & 15, data >> 4), -1).reshape(n, k)
     quotients = scales.astype(np.float32) / whole
     known = codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32) * quotients.repeat(16, 1)
+    assert (scales.astype(np.float32) * (1 / whole) != quotients).any(), "another rounding"
+    return data, scales, whole, known
+
+
+def test_nvfp4_scales_are_divided_once():
+    data, scales, whole, known = nvfp4()
     q = quantized.from_nvfp4(data, scales, whole)
     assert q.format.name == "fp4_e2m1" and q.prepared() is q
     same_bits(quantized.dequantize(q), known, seed=SEED)
-    products = scales.astype(np.float32) * (1 / whole)
-    assert (products != quotients).any(), "division is another rounding"
     again = quantized.from_nvfp4(data, scales, whole.reshape(()))
     same_bits(again.scales, q.scales, seed=SEED)
+
+
+def test_nvfp4_is_read_from_tensors():
     torch = pytest.importorskip("torch")
+    data, scales, whole, known = nvfp4()
     bytes = torch.from_numpy(scales.view(np.uint8)).view(torch.float8_e4m3fn)
     there = quantized.from_nvfp4(torch.from_numpy(data), bytes, torch.from_numpy(whole))
     same_bits(quantized.dequantize(there).numpy(), known, seed=SEED)

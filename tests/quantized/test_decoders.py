@@ -9,8 +9,10 @@ import pytest
 
 import ptxgen
 from ptxgen import quantized, reference
+from ptxgen.numerics.contract import TC16_CHUNKS
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formats import format_named
+from ptxgen.numerics.formats.zero_point import INT4_ZERO_POINT
 from ptxgen.numerics.weight_format import BYTES, Quantized
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec.quantized_mma import QuantizedTensorSpec
@@ -132,3 +134,30 @@ def test_the_cases_have_all_decoders() -> None:
     for kind, wanted in (QuantizedSkinnySpec, DECODERS), (QuantizedTensorSpec, DECODERS[:-1]):
         of = [first(kind, Quantized(DTYPES[d], format_named(n))) for k, n, d in CASES if k is kind]
         assert {spec.decoder for spec in of} == set(wanted)
+
+
+SLICED = {
+    r.main.of(Quantized("bf16", INT4_ZERO_POINT)).name: r.main
+    for r in TABLES[KEY].routes
+    if isinstance(r.main, QuantizedSkinnySpec)
+}
+"""Kernels whose slices compute different chunks, by name."""
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_chunks_are_added_in_order(name: str) -> None:
+    """Every listed kernel with as many chunks as it takes, the last one short."""
+    chunks = SLICED[name].sums
+    k = 3072 * (chunks - 1) + 1152 if chunks > 1 else 1152
+    assert TC16_CHUNKS.chunks(k) == chunks
+    rng, n = np.random.default_rng(chunks), 40
+    arrays = {
+        "data": rng.integers(0, 256, (n, k // 2), np.uint8),
+        "scales": rng.uniform(0.5, 2, (n, k // 128)).astype("f2"),
+        "offsets": rng.integers(0, 17, (n, k // 128), np.uint8),
+    }
+    q = quantized.QuantizedWeight(INT4_ZERO_POINT, **arrays, shape=(n, k))
+    x = rng.standard_normal((9, k)).astype(ml_dtypes.bfloat16)
+    with ptxgen.use_device(CpuDevice()):
+        found = quantized.linear(x, q, kernel=name)
+    np.testing.assert_array_equal(found.view("u2"), reference.quantized_linear(x, q).view("u2"))

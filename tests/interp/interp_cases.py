@@ -91,7 +91,7 @@ def representatives(names, *fields: str, twins: bool = False) -> list[str]:
     """
 
     def work(name: str) -> int:
-        extents = "bm", "bn", "bk", "warps", "head_v"
+        extents = "bm", "bn", "bk", "warps", "head_dim_v"
         return math.prod(getattr(SPECS[name], extent, 1) for extent in extents)
 
     found: dict[tuple[Any, ...], str] = {}

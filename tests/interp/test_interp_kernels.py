@@ -94,7 +94,7 @@ def routes():
     :func:`test_twins_differ_in_one_way` says, one of each family and split.
     """
     products = [n for n in ROUTED if hasattr(SPECS[n], "bm")]
-    attention = [n for n in ROUTED if hasattr(SPECS[n], "head_v")]
+    attention = [n for n in ROUTED if hasattr(SPECS[n], "head_dim_v")]
     plain = [n for n in ROUTED if not n.startswith("conv")]  # whose twins differ as those do
     shown = representatives(plain, "family", "split", twins=True)
     told = ("family", "part", "capped", "result", "layout", "split", "dtype")

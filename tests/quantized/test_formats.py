@@ -117,7 +117,8 @@ def test_numbers_become_the_nearest_codes(row):
         for number, found in zip(numbers[:24], got[:24], strict=True):
             wanted = Fraction(float(number)) - Fraction(float(offset))
             far = {v: abs(wanted - Fraction(float(scale)) * Fraction(v)) for v in sorted(known)}
-            best = [v for v in far if far[v] == min(far.values())]
+            least = min(far.values())
+            best = [v for v in far if far[v] == least]
             value = best[-1] if even and known[best[0]] % 2 else best[0]
             value = value if scale else 0.0
             assert found == np.float32(scale) * np.float32(value) + offset

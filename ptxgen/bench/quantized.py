@@ -22,7 +22,6 @@ from ptxgen.bench.quantized_cases import (
     BANDS,
     BITSANDBYTES,
     FORMER,
-    GATE,
     GROUPS,
     OPS,
     PEAK,
@@ -33,7 +32,7 @@ from ptxgen.bench.quantized_cases import (
     select,
 )
 from ptxgen.bench.quantized_weights import random_weight
-from ptxgen.bench.results import Environment, Row, Sample, Summary
+from ptxgen.bench.results import GATE, Environment, Row, Sample, Summary
 from ptxgen.bench.runner import QUICK, Area, Timed, add_list, only_drawn
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import AUTO_TIER, DTYPES

@@ -17,6 +17,7 @@ from random import Random
 
 from ptxgen.bench import cases, draw
 from ptxgen.bench.cases import Case, Shape
+from ptxgen.bench.results import GATE
 from ptxgen.errors import OptionError
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formats import format_named, prepared
@@ -33,9 +34,10 @@ WEIGHTS = (
     *((4096, 14336), (14336, 4096)),
 )
 """Pairs (K, N) of weights of the named shapes, from the layers of two models."""
-GATE, BITSANDBYTES, PEAK = "torch", "bitsandbytes", "FMA peak"
-"""Peers: cuBLAS with the dequantized weight; bitsandbytes; and, for f64 accumulation, which neither
-of them has, the time of the multiplications at the FMA units' peak.
+BITSANDBYTES, PEAK = "bitsandbytes", "FMA peak"
+"""Peers beside :data:`~ptxgen.bench.results.GATE`, which is cuBLAS with the dequantized weight:
+bitsandbytes; and, for f64 accumulation, which neither has, the time of the multiplications at the
+FMA units' peak.
 """
 BANDS = {"1-16": (1, 16), "17-64": (17, 64), "65-512": (65, 512), "513-8192": (513, 8192)}
 """Bands of rows of random problems: least and largest M, by name."""

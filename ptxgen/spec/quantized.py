@@ -32,11 +32,7 @@ from ptxgen.spec.prepare import PreparingSpec
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 BLOCKS, COUNT = var("BLOCKS"), var("COUNT")
-STORAGE = {
-    **cuda.STORAGE,
-    **dict.fromkeys(("u8", "u5", "e4m3", "e8m0"), "unsigned char"),
-    "i8": "signed char",
-}
+STORAGE = {**cuda.STORAGE, **dict.fromkeys(("u5", "e8m0"), "unsigned char")}
 """C++ types of scales and offsets in memory, by short dtype."""
 PIECE = 64
 """Consecutive elements of a row of the weight that make a block; formats in :data:`LOOKED_UP` have

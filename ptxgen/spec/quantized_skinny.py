@@ -20,7 +20,6 @@ TABLE = 1 << 15
 each lane of half a warp reads the pair of values from its own copy."""
 ROW_VECTORS = 8
 """Most vectors of codes in a row of a stage: with more, stages are too few."""
-
 BARRIERS = 15
 """Named barriers of a CTA beside that of ``__syncthreads`` (PTX ISA, bar)."""
 

@@ -316,8 +316,7 @@ class _Overrides:
         """
         if kinds == self.kinds:
             return
-        get = getattr(torch.library, "get_kernel", None)
-        if get is None:
+        if not hasattr(torch.library, "get_kernel"):
             raise PtxgenError(
                 f"batch_invariant needs torch.library.get_kernel, which PyTorch {torch.__version__}"
                 " does not have; use a newer one"
@@ -325,13 +324,8 @@ class _Overrides:
         self._remove()
         library = torch.library.Library("aten", "IMPL")
         try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
-                for kind in filter(_is_available, KINDS):
-                    for op, key, make in _planned(kind.upper(), kind in kinds):
-                        made = make(op, self.blocks, _original(op, get(op, key), key))
-                        library.impl(op, made.kernel, key)
-                        self.seen.add(op)
+            for kind in filter(_is_available, KINDS):
+                self._override(library, _planned(kind.upper(), kind in kinds))
             stance = torch.compiler.set_stance("force_eager")
         except BaseException:
             library._destroy()
@@ -340,6 +334,18 @@ class _Overrides:
         self._library, self._stance, self.kinds = library, stance, kinds
         self._patches = Patches({**patches(kinds, self._count), "bitsandbytes": self._serve_4bit})
         self._patches.open()
+
+    def _override(self, library: Any, planned: Iterable[tuple[Any, str, Make]]) -> None:
+        """Overrides operators by kernels of ``library``. ``planned``: operators, dispatch keys, and
+        makers of the overrides.
+        """
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
+            for op, key, make in planned:
+                own = torch.library.get_kernel(op, key)
+                made = make(op, self.blocks, _original(op, own, key))
+                library.impl(op, made.kernel, key)
+                self.seen.add(op)
 
     def _remove(self) -> None:
         library, self._library = self._library, None
@@ -363,17 +369,16 @@ class _Overrides:
         """Overrides the products of bitsandbytes, once its ``module`` has registered them."""
         library = torch.library.Library("bitsandbytes", "IMPL")
         yield library._destroy
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
-            for name, direct in BITSANDBYTES.items():
-                op = overload(f"bitsandbytes::{name}")
-                for key in map(str.upper, self.kinds):
-                    if op is None or not _runs(op.name(), key):
-                        continue
-                    own = torch.library.get_kernel(op, key)
-                    made = _BelowAutograd(op, self.blocks, _original(op, own, key), direct=direct)
-                    library.impl(op, made.kernel, key)
-                    self.seen.add(op)
+        ops = ((overload(f"bitsandbytes::{name}"), direct) for name, direct in BITSANDBYTES.items())
+        self._override(
+            library,
+            (
+                (op, key, partial(_BelowAutograd, direct=direct))
+                for op, direct in ops
+                for key in map(str.upper, self.kinds)
+                if op is not None and _runs(op.name(), key)
+            ),
+        )
 
 
 _overrides = _Overrides()

@@ -411,6 +411,20 @@ MISTAKES = (
         tests("test_decoders.py", "int4_block_g128_f16"),
     ),
     Mistake(
+        "a stage of codes released while it is decoded",
+        TEMPLATE + "quantized/held.cu.j2",
+        "barrier_arrive(empty + 8 * (slot ? slot - 1 : STAGES - 1));",
+        "barrier_arrive(empty + 8 * slot);",
+        tests("test_decoders.py", "quantized_held"),
+    ),
+    Mistake(
+        "scales of the first chunk for all chunks",
+        TEMPLATE + "quantized/held.cu.j2",
+        "column * row_blocks + (k_begin + at_k) / BLOCK;",
+        "column * row_blocks + at_k / BLOCK;",
+        tests("test_decoders.py", "chunks_are_added and held"),
+    ),
+    Mistake(
         "the sums of a chunk counted for the chunk before",
         TEMPLATE + "quantized/skinny.cu.j2",
         "summed += SLICES * SUMS;",

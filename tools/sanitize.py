@@ -249,11 +249,12 @@ def run_scatter(name: str, key: Key, rng: Any, shape: tuple[int, int]) -> str | 
 
 
 def weight_of(row: WeightFormat, shape: tuple[int, int], rng: Any) -> quantized.QuantizedWeight:
-    """Returns a weight of random codes, scales and offsets in f32."""
+    """Returns a weight of random codes, scales and offsets."""
     n, sizes = shape[0], row.sizes(shape[1])
     arrays: dict[str, Any] = {"data": rng.integers(0, 256, (n, sizes.pop("data")), np.uint8)}
     for name, size in sizes.items():
-        arrays[name] = rng.standard_normal((n, size), dtype=np.float32)
+        drawn = rng.integers(0, 17, (n, size)), rng.standard_normal((n, size))
+        arrays[name] = drawn[row.dtypes[name] != "uint8"].astype(row.dtypes[name])
     return quantized.QuantizedWeight(row, **arrays, shape=shape)
 
 

@@ -562,6 +562,7 @@ class WarpSpecialisedSpec(AttentionBaseSpec):
 
     registers: int
 
+    forward_compatible: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionBaseSpec.meanings,
         "registers": "registers of a consumer thread",
@@ -606,10 +607,6 @@ class WarpSpecialisedSpec(AttentionBaseSpec):
     @property
     def multiplies(self) -> tuple[Expect, ...]:
         return tuple(Expect(f"wgmma.mma_async.sync.aligned.{form}", ()) for form in self.products)
-
-    def runs_on(self, arch: str) -> bool:
-        """Returns whether ``arch`` is sm_90: later architectures have no wgmma."""
-        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
 
 
 @dataclass(frozen=True)

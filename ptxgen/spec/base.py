@@ -158,6 +158,9 @@ class KernelSpec(ABC):
     legible: ClassVar[bool] = True
     """Whether goldens keep the kernel's PTX as text, for reviewers; not if it has ten thousand
     lines."""
+    forward_compatible: ClassVar[bool] = True
+    """Whether later architectures than ``min_arch`` run the kernel; those after sm_90 have no
+    wgmma."""
     prepares: ClassVar[bool] = False
     """Whether the kernel only prepares operands for later kernels of a route, which is then named
     for one of those."""
@@ -332,10 +335,9 @@ class KernelSpec(ABC):
 
     def runs_on(self, arch: str) -> bool:
         """Returns whether the kernel runs on the architecture ``arch`` (a key of ARCHITECTURES)."""
-        return (
-            ARCHITECTURES[arch].compute >= ARCHITECTURES[self.min_arch].compute
-            and self.shared_bytes <= ARCHITECTURES[arch].shared_per_cta
-        )
+        found, first = ARCHITECTURES[arch], ARCHITECTURES[self.min_arch]
+        runs = found.compute >= first.compute if self.forward_compatible else found == first
+        return runs and self.shared_bytes <= found.shared_per_cta
 
     def takes(self, dtype: Hashable) -> bool:
         """Returns whether :meth:`of` has a kernel for ``dtype``, a dtype of the route table."""

@@ -40,14 +40,17 @@ by arithmetic in f32; a table of a codebook's values."""
 PAIRED = ("halves", "floats")
 """Decoders that compute in the operands' dtype, two numbers at a time."""
 
+TABLE = 1 << 15
+"""Bytes of the table of a codebook in shared memory: 128 bytes for each byte of two codes, so that
+each lane of half a warp reads the pair of values from its own copy."""
+
 
 @dataclass(frozen=True)
 class Packed:
     """A stage of codes of ``bits`` bits: ``rows`` rows of ``parts`` 16-byte vectors, copied by
-    ``threads`` threads. ``block``: codes that share a scale; ``scale_bytes``: bytes of a scale, and
-    of an offset if the format has them, in shared memory, where they are f32. ``along_k``: whether
-    rows run along k. ``loaded``: those of :attr:`QuantizedGemmSpec.scale_arrays` that go through
-    registers; none if they are copied by cp.async.
+    ``threads`` threads. ``block``: codes that share a scale; ``loaded``: those of
+    :attr:`QuantizedGemmSpec.scale_arrays` that are loaded into registers; none if cp.async copies
+    scales to shared memory.
     """
 
     rows: int
@@ -55,8 +58,6 @@ class Packed:
     threads: int
     bits: int
     block: int
-    scale_bytes: int
-    along_k: bool
     loaded: tuple[tuple[str, str, str], ...]
 
     @property
@@ -77,8 +78,13 @@ class Packed:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a stage of the weight: for each vector, 16 bytes of indices and an f32 scale."""
+        """Bytes of a stage of the weight: for each vector 16 bytes of codes, and a copied scale."""
         return self.rows * self.parts * (16 + self.scale_bytes)
+
+    @property
+    def scale_bytes(self) -> int:
+        """Bytes of shared memory for the scale of a vector."""
+        return 0 if self.loaded else 4
 
 
 class QuantizedGemmSpec(PreparedSpec, GemmSpec):
@@ -118,13 +124,12 @@ class QuantizedGemmSpec(PreparedSpec, GemmSpec):
         """Layout of a stage of the weight's codes."""
         rows, columns = (self.bn, self.bk) if self.along_k else (self.bk, self.bn)
         threads = self.producer_warps * WARP // self.crews
-        scale_bytes = 8 if self.format.offsets else 4
         bits = self.format.bits
         parts = columns * bits // 128
         block, beside = self.scale_block, self.scale_arrays
         copied = block <= COPIED and [dtype for _, dtype, _ in beside] == ["f32"]
         loaded = () if copied else beside
-        return Packed(rows, parts, threads, bits, block, scale_bytes, self.along_k, loaded)
+        return Packed(rows, parts, threads, bits, block, loaded)
 
     @property
     def scale_arrays(self) -> tuple[tuple[str, str, str], ...]:
@@ -145,6 +150,11 @@ class QuantizedGemmSpec(PreparedSpec, GemmSpec):
         centred = row.decoding == "(code - offset) * scale" and row.offsets == "u5"
         exact = row.bits == 4 and (plain or centred) and row.scales in ("f16", self.dtype)
         return "halves" if exact else "numbers"
+
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of the decoder's table."""
+        return TABLE if self.decoder == "table" else 0
 
     @property
     def remainder(self) -> bool:

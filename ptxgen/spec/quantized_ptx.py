@@ -257,6 +257,7 @@ class QuantizedMmaSpec(QuantizedPtxSpec):
     min_arch: str = "sm_90"
     contract: Contract = WIDE
 
+    forward_compatible: ClassVar[bool] = False  # f64 tensor cores were measured on sm_90 alone
     template: ClassVar[str] = "quantized/mma.ptx.j2"
     ptx_since: ClassVar[str] = "sm_90"
 
@@ -271,10 +272,6 @@ class QuantizedMmaSpec(QuantizedPtxSpec):
     @property
     def label(self) -> str:
         return f"{super().label}_mma"
-
-    def runs_on(self, arch: str) -> bool:
-        """Returns whether ``arch`` is sm_90, the only one whose f64 tensor cores were measured."""
-        return arch == self.min_arch
 
     @property
     def multiplier(self) -> str:

@@ -15,9 +15,6 @@ from ptxgen.spec.gemm.rasters import Bands, Raster
 from ptxgen.spec.quantized import FORMAT, LOOKED_UP
 from ptxgen.spec.quantized_packed import QuantizedSyncSpec
 
-TABLE = 1 << 15
-"""Bytes of the table of a codebook in shared memory: 128 bytes for each byte of two codes, so that
-each lane of half a warp reads the pair of values from its own copy."""
 ROW_VECTORS = 8
 """Most vectors of codes in a row of a stage: with more, stages are too few."""
 BARRIERS = 15
@@ -97,11 +94,6 @@ class QuantizedSkinnySpec(QuantizedSyncSpec):
     def strips(self) -> int:
         """Fragments of 16 columns in a warp's tile."""
         return self.bn // (16 * self.warps)
-
-    @property
-    def table_bytes(self) -> int:
-        """Bytes of the decoder's table."""
-        return TABLE if self.decoder == "table" else 0
 
     @property
     def a_pitch(self) -> int:

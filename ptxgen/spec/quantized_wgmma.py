@@ -36,6 +36,7 @@ class QuantizedWgmmaSpec(QuantizedGemmSpec, WgmmaSpec):
     format: WeightFormat = LOOKED_UP[0]
 
     family: ClassVar[str] = "quantized_wgmma"
+    legible: ClassVar[bool] = False  # texts of wgmma and quantized_mma show the same code
     streamed: ClassVar[str] = ""
     meanings: ClassVar[Mapping[str, str]] = {
         **MEANINGS,

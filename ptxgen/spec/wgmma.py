@@ -240,6 +240,8 @@ class Ring:
     registers: int
     min_arch: str
 
+    forward_compatible: ClassVar[bool] = False
+
     if TYPE_CHECKING:
 
         @property
@@ -285,10 +287,6 @@ class Ring:
             check(legal, name, what, self.registers, 240)
             kept = self.producer_registers
             check(kept >= 24, name, "registers that the producer keeps", kept, ">= 24")
-
-    def runs_on(self, arch: str) -> bool:
-        """Returns whether ``arch`` is sm_90: later architectures have no wgmma."""
-        return ARCHITECTURES[arch].compute == ARCHITECTURES[self.min_arch].compute
 
     @property
     def barriers_offset(self) -> int:

@@ -36,6 +36,7 @@ from ptxgen.numerics.weight_format import (
 from ptxgen.spec import ARCHITECTURES, GemmSpec, KernelSpec, Key, Route, RouteTable, Step
 from ptxgen.spec.gemm import space
 from ptxgen.spec.quantized import LOOKED_UP, PIECE, SPACE, DequantizeSpec
+from ptxgen.spec.quantized_held import QuantizedHeldSpec
 from ptxgen.spec.quantized_mma import QuantizedTensorSpec
 from ptxgen.spec.quantized_packed import LAYOUTS, QuantizedGemmSpec
 from ptxgen.spec.quantized_skinny import QuantizedSkinnySpec
@@ -144,8 +145,10 @@ def _pinned(key: Key) -> Iterator[KernelSpec]:
     if key != next(_keys()):
         return
     yield from (DequantizeSpec("bf16", format=row) for row in _PINNED)
-    for row in INT4_ZERO_POINT, MXFP4, INT4_BLOCK_ASYM, FP8_E4M3:
+    for row in INT4_ZERO_POINT, MXFP4, INT4_BLOCK_ASYM:
         yield _first(QuantizedSkinnySpec, row)
+    for row in INT4_ZERO_POINT, MXFP4, FP8_E4M3:
+        yield _first(QuantizedHeldSpec, row)
     for row in INT8_BLOCK, MXFP4, FP8_E5M2:
         yield _first(QuantizedTensorSpec, row)
     yield _first(QuantizedWgmmaSpec, INT4_ZERO_POINT, teams=True)

@@ -10,6 +10,8 @@ Regimes:
   Hopper, slices of a CTA's warps compute the chunks of a reduction side by side;
 - *short reductions*: tiles of more rows, several CTAs per SM. Gradients, whose rows of A may be
   unaligned, copy A element by element, which saves a realigning kernel;
+- *some rows*, on Hopper: wgmma, whose operand in registers is the decoded weight, with a CTA for
+  each chunk, so that tiles of 192 columns suffice for one round of CTAs;
 - *more rows*, on Hopper: the largest tile that still gives nearly every SM one, up to the size
   where dequantizing the whole weight once takes less time than decoding it for every 256 rows;
 - *few outputs* of a long reduction: the same kernels, with a CTA for each chunk.
@@ -23,6 +25,7 @@ from typing import Any
 
 from ptxgen.numerics.contract import TC16
 from ptxgen.spec import Route, Step
+from ptxgen.spec.quantized_held import QuantizedHeldSpec
 from ptxgen.spec.quantized_mma import QuantizedTensorSpec
 from ptxgen.spec.quantized_packed import QuantizedGemmSpec
 from ptxgen.spec.quantized_pairs import QuantizedPairsSpec
@@ -84,9 +87,6 @@ def skinny(dtype: str) -> Iterator[QuantizedSkinnySpec]:
         (16, 64, 128, 3, 3, 3, 1),
         (16, 32, 256, 4, 3, 8, 1),
         (16, 32, 128, 5, 3, 10, 1),
-        (32, 64, 256, 1, 3, 1, 1),
-        (32, 64, 128, 2, 3, 2, 1),
-        (32, 64, 128, 3, 3, 3, 1),
     ):
         yield QuantizedSkinnySpec(
             *("NT", bm, bn, bk, bn // 16, slices, stages, sums),
@@ -94,6 +94,38 @@ def skinny(dtype: str) -> Iterator[QuantizedSkinnySpec]:
             dtype=dtype,
             min_arch="sm_90",
         )
+
+
+HELD = {
+    "none": (
+        (32, 128, 128, 6, 1),
+        (64, 64, 128, 4, 2),
+        (64, 192, 128, 6, 1),
+        (128, 128, 128, 4, 1),
+        (192, 192, 64, 6, 1),
+        (240, 192, 64, 5, 1),
+    ),
+    "workspace": (
+        (32, 128, 128, 6, 1),
+        (32, 192, 128, 6, 1),
+        (64, 64, 128, 4, 2),
+        (64, 192, 128, 6, 1),
+        (128, 128, 128, 4, 1),
+        (128, 192, 128, 4, 1),
+        (192, 192, 64, 6, 1),
+        (240, 192, 64, 5, 1),
+        (256, 128, 64, 5, 1),
+    ),
+}
+"""Tiles (BM, BN, BK), stages and CTAs an SM of the kernels whose decoded weight is an operand in
+registers, without a split and with split-K. With 240 rows and 192 columns a thread has 120 sums;
+with more, ptxas issues wgmma one by one."""
+
+
+def held(layout: str, dtype: str, split: str) -> Iterator[QuantizedHeldSpec]:
+    """Yields the wgmma kernels whose decoded weight is an operand in registers."""
+    for bm, bn, bk, stages, ctas_per_sm in HELD[split] if layout == "NT" else ():
+        yield QuantizedHeldSpec(layout, bm, bn, bk, stages, split, ctas_per_sm, dtype=dtype)
 
 
 def short(layout: str, dtype: str) -> tuple[QuantizedTensorSpec, ...]:
@@ -131,7 +163,6 @@ def more_columns(layout: str, dtype: str) -> tuple[QuantizedPairsSpec, ...]:
             kernel(8, 112, 7, 7, 6),
             kernel(16, 32, 2, 4, 8),
             kernel(16, 64, 4, 4, 6),
-            kernel(32, 64, 4, 4, 5),
         )
     return kernel(8, 64, 4, 8, 7), kernel(8, 128, 4, 8, 9, 128)
 
@@ -178,20 +209,19 @@ def more_rows(layout: str, dtype: str) -> tuple[QuantizedWgmmaSpec, ...]:
 
 def serial(layout: str, dtype: str) -> Iterator[QuantizedWgmmaSpec]:
     """Yields the kernels of :func:`more_rows` in a variant whose CTAs compute the chunks of a tile
-    one after another.
+    one after another, for gradients.
 
-    The kernel with 96 columns is omitted, since it would spill. So are those with 192 and 256 rows:
-    next to the totals their shared memory has a stage less, which teams of producers cannot share
-    evenly, or only slowly.
+    Those with 192 and 256 rows are omitted: next to the totals their shared memory has a stage
+    less, which teams of producers cannot share evenly, or only slowly.
     """
-    for spec in more_rows(layout, dtype):
-        if spec.bn != 96 and spec.bm <= 128:
+    for spec in more_rows(layout, dtype) if layout == "NN" else ():
+        if spec.bm <= 128:
             held = 16 if (spec.bm, spec.bn) == (128, 128) else None  # else registers run out
             yield replace(spec, split="serial", spilled_sums=held)
 
 
 PARTIAL = {
-    "NT": ((8, 16), (64, 64), (128, 128), (256, 128)),
+    "NT": ((8, 16), (64, 64), (256, 128)),
     "NN": ((64, 64), (128, 128), (256, 128)),
 }
 """Tiles (BM, BN) of the kernels that also exist with split-K, by layout."""
@@ -217,8 +247,15 @@ def routes(layout: str, dtype: str = "bf16") -> tuple[Route, ...]:
             few_rows(layout, dtype), "few rows: helper warps decode the weight, which is read once"
         ),
         *regime_routes(
-            skinny(dtype) if layout == "NT" else (),
-            "few rows: warps decode in registers",
+            skinny(dtype) if layout == "NT" else (), "few rows: warps decode in registers"
+        ),
+        *regime_routes(
+            held(layout, dtype, "none"), "some rows, one chunk: by wgmma, decoded in registers"
+        ),
+        *regime_routes(
+            held(layout, dtype, "workspace"),
+            "some rows, several chunks: split-K by wgmma, decoded in registers",
+            reduce,
         ),
         *regime_routes(short(layout, dtype), "short reductions: several CTAs an SM"),
         *regime_routes(

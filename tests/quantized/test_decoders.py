@@ -9,12 +9,15 @@ import pytest
 
 import ptxgen
 from ptxgen import quantized, reference
+from ptxgen.build.compile import compile_cubin
+from ptxgen.build.render import source
 from ptxgen.numerics.contract import TC16_CHUNKS
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formats import format_named
 from ptxgen.numerics.formats.zero_point import INT4_ZERO_POINT
 from ptxgen.numerics.weight_format import BYTES, Quantized
 from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec.quantized_held import QuantizedHeldSpec
 from ptxgen.spec.quantized_mma import QuantizedTensorSpec
 from ptxgen.spec.quantized_packed import DECODERS, QuantizedGemmSpec
 from ptxgen.spec.quantized_skinny import QuantizedSkinnySpec
@@ -55,8 +58,21 @@ EIGHT = (
     ("fp8_e5m2", "bfloat16"),
 )
 """Formats and dtypes for kernels whose helper warps decode."""
+HELD = (
+    ("nf4", "bfloat16"),
+    ("int4_block", "bfloat16"),
+    ("int4_block_g128_f16", "bfloat16"),
+    ("int4_zero_point", "float16"),
+    ("mxfp4", "bfloat16"),
+    ("q4_k_prepared", "bfloat16"),
+    ("int8_zero_point", "bfloat16"),
+    ("fp8_e4m3", "bfloat16"),
+    ("mxfp8", "float16"),
+)
+"""Formats and dtypes for wgmma whose operand in registers is decoded: all decoders."""
 CASES = (
     *((QuantizedSkinnySpec, *each) for each in SKINNY),
+    *((QuantizedHeldSpec, *each) for each in HELD),
     *((QuantizedTensorSpec, *each) for each in EIGHT),
     (QuantizedWgmmaSpec, "int4_zero_point", "bfloat16"),
     (QuantizedWgmmaSpec, "q8_0", "float16"),
@@ -131,23 +147,34 @@ def test_every_code_is_decoded(kind: type[QuantizedGemmSpec], name: str, dtype: 
 
 def test_the_cases_have_all_decoders() -> None:
     """Each decoder decodes fragments, and each but the table groups of eight codes."""
-    for kind, wanted in (QuantizedSkinnySpec, DECODERS), (QuantizedTensorSpec, DECODERS[:-1]):
+    for kind, wanted in (
+        (QuantizedSkinnySpec, DECODERS),
+        (QuantizedHeldSpec, DECODERS),
+        (QuantizedTensorSpec, DECODERS[:-1]),
+    ):
         of = [first(kind, Quantized(DTYPES[d], format_named(n))) for k, n, d in CASES if k is kind]
         assert {spec.decoder for spec in of} == set(wanted)
 
 
-SLICED = {
+@pytest.mark.parametrize("name", ["int4_zero_point", "nf4", "mxfp4", "fp8_e4m3", "int8_block"])
+def test_products_overlap(name: str) -> None:
+    """The compiler does not issue wgmma one by one: codes are decoded while products run."""
+    spec = first(QuantizedHeldSpec, Quantized("bf16", format_named(name)))
+    assert "C751" not in compile_cubin(source(spec), name=spec.name, arch="sm_90a").log
+
+
+SPLIT = {
     r.main.of(Quantized("bf16", INT4_ZERO_POINT)).name: r.main
     for r in TABLES[KEY].routes
-    if isinstance(r.main, QuantizedSkinnySpec)
+    if isinstance(r.main, (QuantizedSkinnySpec, QuantizedHeldSpec)) and r.main.split != "none"
 }
-"""Kernels whose slices compute different chunks, by name."""
+"""Kernels that compute chunks side by side, by name."""
 
 
-@pytest.mark.parametrize("name", SLICED)
+@pytest.mark.parametrize("name", SPLIT)
 def test_chunks_are_added_in_order(name: str) -> None:
     """Every listed kernel with as many chunks as it takes, the last one short."""
-    chunks = SLICED[name].sums
+    chunks = getattr(SPLIT[name], "sums", 3)
     k = 3072 * (chunks - 1) + 1152 if chunks > 1 else 1152
     assert TC16_CHUNKS.chunks(k) == chunks
     rng, n = np.random.default_rng(chunks), 40

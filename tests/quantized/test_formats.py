@@ -198,8 +198,8 @@ def test_every_family_of_kernels_reads_prepared_weights(layout):
             with ptxgen.use_device(CpuDevice()):
                 same_bits(call(x, q, kernel=kernel), expected, seed=SEED, what=kernel)
             ran.add(kind)
-        few = {"QuantizedSkinnySpec"} if layout == "NT" else set()
-        families = {"QuantizedTensorSpec", "QuantizedWgmmaSpec", *few}
+        forward = {"QuantizedSkinnySpec", "QuantizedHeldSpec"} if layout == "NT" else set()
+        families = {"QuantizedTensorSpec", "QuantizedWgmmaSpec", *forward}
         assert {kind.__name__ for kind, *_ in ran} == families
 
 

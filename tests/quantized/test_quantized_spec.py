@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ptxgen.errors import SpecError
+from ptxgen.spec.quantized_held import QuantizedHeldSpec
 from ptxgen.spec.quantized_mma import SPLITS, QuantizedTensorSpec
 from ptxgen.spec.quantized_packed import LAYOUTS
 from ptxgen.spec.quantized_pairs import QuantizedPairsSpec
@@ -26,6 +27,7 @@ SKINNY: dict[str, Any] = {
     "layout": "NT", "bm": 8, "bn": 32, "bk": 256, "warps": 2, "slices": 3, "stages": 3, "sums": 3,
     "min_arch": "sm_90",
 }  # fmt: skip
+HELD: dict[str, Any] = {"layout": "NT", "bm": 64, "bn": 128, "bk": 128, "stages": 4}
 WGMMA: dict[str, Any] = {
     "layout": "NT", "bm": 128, "bn": 128, "bk": 64, "consumers": 2, "stages": 4,
 }  # fmt: skip
@@ -41,6 +43,10 @@ def pairs(**changes: Any) -> QuantizedPairsSpec:
 
 def skinny(**changes: Any) -> QuantizedSkinnySpec:
     return QuantizedSkinnySpec(**{**SKINNY, **changes})
+
+
+def held(**changes: Any) -> QuantizedHeldSpec:
+    return QuantizedHeldSpec(**{**HELD, **changes})
 
 
 def wgmma(**changes: Any) -> QuantizedWgmmaSpec:
@@ -94,6 +100,13 @@ def wgmma(**changes: Any) -> QuantizedWgmmaSpec:
         (skinny, {"bk": 192}, 128, 192),
         (skinny, {"bk": 512}, 16, 8),  # vectors of a row of codes
         (skinny, {"stages": 8}, 263936, 232448),
+        (held, {"layout": "NN"}, "NN", ("NT",)),
+        (held, {"split": "serial"}, "serial", ("none", "workspace")),
+        (held, {"bm": 12}, 8, 12),
+        (held, {"bn": 96}, 64, 96),
+        (held, {"bk": 32}, 32, (64, 128)),
+        (held, {"stages": 2}, 2, ">= 3"),
+        (held, {"bm": 192, "bn": 256, "bk": 64}, 136, 128),
         (wgmma, {"layout": "TT"}, "TT", LAYOUTS),
         (wgmma, {"cluster_n": 2}, 2, 1),
         (wgmma, {"split": "onto"}, "onto", ("none", "serial", "workspace")),

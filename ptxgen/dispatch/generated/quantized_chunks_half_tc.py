@@ -17,39 +17,42 @@ ROUTES = Routes({
     "quantized_nt_chunks_half_tc": (
         # few outputs: split-K, a CTA for each tile and chunk
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
-        (3, 16, (3, "reduce")),
         # few rows: helper warps decode the weight, which is read once
-        (4, 16, (4,)), (5, 16, (5,)),
+        (3, 16, (3,)), (4, 16, (4,)),
         # few rows: warps decode in registers
-        (6, 16, (6,)), (7, 16, (7,)), (8, 16, (8,)), (9, 16, (9,)), (10, 16, (10,)),
+        (5, 16, (5,)), (6, 16, (6,)), (7, 16, (7,)), (8, 16, (8,)), (9, 16, (9,)), (10, 16, (10,)),
         (11, 16, (11,)), (12, 16, (12,)), (13, 16, (13,)), (14, 16, (14,)), (15, 16, (15,)),
         (16, 16, (16,)), (17, 16, (17,)), (18, 16, (18,)), (19, 16, (19,)), (20, 16, (20,)),
-        (21, 16, (21,)), (22, 16, (22,)), (23, 16, (23,)), (24, 16, (24,)),
+        # some rows, one chunk: by wgmma, decoded in registers
+        (21, 16, (21,)), (22, 16, (22,)), (23, 16, (23,)), (24, 16, (24,)), (25, 16, (25,)),
+        (26, 16, (26,)),
+        # some rows, several chunks: split-K by wgmma, decoded in registers
+        (27, 16, (27, "reduce")), (28, 16, (28, "reduce")), (29, 16, (29, "reduce")),
+        (30, 16, (30, "reduce")), (31, 16, (31, "reduce")), (32, 16, (32, "reduce")),
+        (33, 16, (33, "reduce")), (34, 16, (34, "reduce")), (35, 16, (35, "reduce")),
         # short reductions: several CTAs an SM
-        (25, 16, (25,)), (26, 16, (26,)),
+        (36, 16, (36,)), (37, 16, (37,)),
         # few rows, more columns: multiplying warps look up codes
-        (27, 16, (27,)), (28, 16, (28,)), (29, 16, (29,)), (30, 16, (30,)), (31, 16, (31,)),
+        (38, 16, (38,)), (39, 16, (39,)), (40, 16, (40,)), (41, 16, (41,)),
         # more rows, one chunk: by wgmma, the weight as it is stored
-        (32, 16, (32,)), (33, 16, (33,)), (34, 16, (34,)), (35, 16, (35,)), (36, 16, (36,)),
-        (37, 16, (37,)), (38, 16, (38,)), (39, 16, (39,)),
-        # more rows, several chunks: by wgmma
-        (40, 16, (40,)), (41, 16, (41,)), (42, 16, (42,)), (43, 16, (43,)), (44, 16, (44,)),
+        (42, 16, (42,)), (43, 16, (43,)), (44, 16, (44,)), (45, 16, (45,)), (46, 16, (46,)),
+        (47, 16, (47,)), (48, 16, (48,)), (49, 16, (49,)),
         # the weight is dequantized first; a long reduction: split-K, a CTA for each tile and chunk
-        (45, 16, ("quantized_datascales", 45, "reduce")),
-        (46, 16, ("quantized_datascales", 46, "reduce")),
+        (50, 16, ("quantized_datascales", 50, "reduce")),
+        (51, 16, ("quantized_datascales", 51, "reduce")),
         # the weight is dequantized first; many rows, by wgmma
-        (47, 16, ("quantized_datascales", 47)), (48, 16, ("quantized_datascales", 48)),
-        (49, 16, ("quantized_datascales", 49)), (50, 16, ("quantized_datascales", 50)),
-        (51, 16, ("quantized_datascales", 51)), (52, 16, ("quantized_datascales", 52)),
-        (53, 16, ("quantized_datascales", 53)), (54, 16, ("quantized_datascales", 54)),
-        (55, 16, ("quantized_datascales", 55)),
-        # the weight is dequantized first; many rows, by mma
+        (52, 16, ("quantized_datascales", 52)), (53, 16, ("quantized_datascales", 53)),
+        (54, 16, ("quantized_datascales", 54)), (55, 16, ("quantized_datascales", 55)),
         (56, 16, ("quantized_datascales", 56)), (57, 16, ("quantized_datascales", 57)),
-        (58, 16, ("quantized_datascales", 58)),
+        (58, 16, ("quantized_datascales", 58)), (59, 16, ("quantized_datascales", 59)),
+        (60, 16, ("quantized_datascales", 60)),
+        # the weight is dequantized first; many rows, by mma
+        (61, 16, ("quantized_datascales", 61)), (62, 16, ("quantized_datascales", 62)),
+        (63, 16, ("quantized_datascales", 63)),
         # the weight is dequantized first; operands not aligned to 16 bytes
-        (59, 4, ("quantized_datascales", 59)),
+        (64, 4, ("quantized_datascales", 64)),
         # the weight is dequantized first; everything else: any size, alignment and plan
-        (60, 0, ("quantized_datascales", 60)),
+        (65, 0, ("quantized_datascales", 65)),
     ),
     "quantized_nn_chunks_half_tc": (
         # few outputs: split-K, a CTA for each tile and chunk
@@ -95,8 +98,7 @@ ROUTES = Routes({
 QUANTIZED_WGMMA = {
     "quantized_nt_chunks_half_tc": (
         (1, "quantized_wgmma_nf4_nt_bf16_64x64x128_1e803c", 128, 64, 64),
-        (2, "quantized_wgmma_nf4_nt_bf16_128x128x64_2293ce", 64, 128, 128),
-        (3, "quantized_wgmma_nf4_nt_bf16_256x128x64_88bb29", 64, 256, 128),
+        (2, "quantized_wgmma_nf4_nt_bf16_256x128x64_88bb29", 64, 256, 128),
     ),
     "quantized_nn_chunks_half_tc": (
         (0, "quantized_wgmma_nf4_nn_bf16_64x64x128_23c6c1", 128, 64, 64),
@@ -107,10 +109,10 @@ QUANTIZED_WGMMA = {
 # QUANTIZED_MMA: launch, kernel, slots, bm, bn, c0, bk
 QUANTIZED_MMA = {
     "quantized_nt_chunks_half_tc": (
-        (4, "quantized_mma_nf4_nt_bf16_8x16x256_94228c", 1, 8, 16, 128, 256),
-        (5, "quantized_mma_nf4_nt_bf16_16x16x256_49b158", 1, 16, 16, 128, 256),
-        (25, "quantized_mma_nf4_nt_bf16_32x64x64_f7d0f7", 3, 32, 64, 64, 64),
-        (26, "quantized_mma_nf4_nt_bf16_64x64x64_f262a7", 2, 64, 64, 64, 64),
+        (3, "quantized_mma_nf4_nt_bf16_8x16x256_94228c", 1, 8, 16, 128, 256),
+        (4, "quantized_mma_nf4_nt_bf16_16x16x256_49b158", 1, 16, 16, 128, 256),
+        (36, "quantized_mma_nf4_nt_bf16_32x64x64_f7d0f7", 3, 32, 64, 64, 64),
+        (37, "quantized_mma_nf4_nt_bf16_64x64x64_f262a7", 2, 64, 64, 64, 64),
     ),
     "quantized_nn_chunks_half_tc": (
         (3, "quantized_mma_nf4_nn_bf16_8x32x256_20839a", 1, 8, 32, 128, 256),
@@ -123,35 +125,56 @@ QUANTIZED_MMA = {
 # QUANTIZED_SKINNY: launch, kernel, slots, archs, bm, bn, most_chunks, bk, chunks_each
 QUANTIZED_SKINNY = {
     "quantized_nt_chunks_half_tc": (
-        (6, "quantized_skinny_nf4_nt_bf16_8x64x256_554a11", 2, SOME_1, 8, 64, 1, 256, 1),
-        (7, "quantized_skinny_nf4_nt_bf16_8x64x128_054940", 2, SOME_1, 8, 64, 1, 128, 1),
-        (8, "quantized_skinny_nf4_nt_bf16_8x64x256_fc693b", 1, SOME_2, 8, 64, 2, 256, 2),
-        (9, "quantized_skinny_nf4_nt_bf16_8x32x256_dea620", 1, SOME_2, 8, 32, 3, 256, 3),
-        (10, "quantized_skinny_nf4_nt_bf16_8x32x128_a87d7a", 1, SOME_1, 8, 32, 3, 128, 3),
-        (11, "quantized_skinny_nf4_nt_bf16_8x32x256_be618f", 1, SOME_2, 8, 32, 8, 256, 4),
-        (12, "quantized_skinny_nf4_nt_bf16_8x32x128_fade9b", 1, SOME_2, 8, 32, 8, 128, 4),
-        (13, "quantized_skinny_nf4_nt_bf16_8x32x256_3876f2", 1, SOME_2, 8, 32, 10, 256, 5),
-        (14, "quantized_skinny_nf4_nt_bf16_8x16x256_7da4ca", 1, SOME_2, 8, 16, 8, 256, 8),
-        (15, "quantized_skinny_nf4_nt_bf16_16x64x256_f9573c", 2, SOME_1, 16, 64, 1, 256, 1),
-        (16, "quantized_skinny_nf4_nt_bf16_16x64x128_6169af", 2, SOME_1, 16, 64, 1, 128, 1),
-        (17, "quantized_skinny_nf4_nt_bf16_16x64x256_e5e4f7", 1, SOME_2, 16, 64, 2, 256, 2),
-        (18, "quantized_skinny_nf4_nt_bf16_16x64x256_7cff5f", 1, SOME_2, 16, 64, 3, 256, 3),
-        (19, "quantized_skinny_nf4_nt_bf16_16x64x128_03bc4c", 1, SOME_2, 16, 64, 3, 128, 3),
-        (20, "quantized_skinny_nf4_nt_bf16_16x32x256_9a577a", 1, SOME_2, 16, 32, 8, 256, 4),
-        (21, "quantized_skinny_nf4_nt_bf16_16x32x128_3ff266", 1, SOME_2, 16, 32, 10, 128, 5),
-        (22, "quantized_skinny_nf4_nt_bf16_32x64x256_17175e", 1, SOME_2, 32, 64, 1, 256, 1),
-        (23, "quantized_skinny_nf4_nt_bf16_32x64x128_0ca8d6", 1, SOME_2, 32, 64, 2, 128, 2),
-        (24, "quantized_skinny_nf4_nt_bf16_32x64x128_24004b", 1, SOME_2, 32, 64, 3, 128, 3),
+        (5, "quantized_skinny_nf4_nt_bf16_8x64x256_554a11", 2, SOME_1, 8, 64, 1, 256, 1),
+        (6, "quantized_skinny_nf4_nt_bf16_8x64x128_054940", 2, SOME_1, 8, 64, 1, 128, 1),
+        (7, "quantized_skinny_nf4_nt_bf16_8x64x256_fc693b", 1, SOME_2, 8, 64, 2, 256, 2),
+        (8, "quantized_skinny_nf4_nt_bf16_8x32x256_dea620", 1, SOME_2, 8, 32, 3, 256, 3),
+        (9, "quantized_skinny_nf4_nt_bf16_8x32x128_a87d7a", 1, SOME_1, 8, 32, 3, 128, 3),
+        (10, "quantized_skinny_nf4_nt_bf16_8x32x256_be618f", 1, SOME_2, 8, 32, 8, 256, 4),
+        (11, "quantized_skinny_nf4_nt_bf16_8x32x128_fade9b", 1, SOME_2, 8, 32, 8, 128, 4),
+        (12, "quantized_skinny_nf4_nt_bf16_8x32x256_3876f2", 1, SOME_2, 8, 32, 10, 256, 5),
+        (13, "quantized_skinny_nf4_nt_bf16_8x16x256_7da4ca", 1, SOME_2, 8, 16, 8, 256, 8),
+        (14, "quantized_skinny_nf4_nt_bf16_16x64x256_f9573c", 2, SOME_1, 16, 64, 1, 256, 1),
+        (15, "quantized_skinny_nf4_nt_bf16_16x64x128_6169af", 2, SOME_1, 16, 64, 1, 128, 1),
+        (16, "quantized_skinny_nf4_nt_bf16_16x64x256_e5e4f7", 1, SOME_2, 16, 64, 2, 256, 2),
+        (17, "quantized_skinny_nf4_nt_bf16_16x64x256_7cff5f", 1, SOME_2, 16, 64, 3, 256, 3),
+        (18, "quantized_skinny_nf4_nt_bf16_16x64x128_03bc4c", 1, SOME_2, 16, 64, 3, 128, 3),
+        (19, "quantized_skinny_nf4_nt_bf16_16x32x256_9a577a", 1, SOME_2, 16, 32, 8, 256, 4),
+        (20, "quantized_skinny_nf4_nt_bf16_16x32x128_3ff266", 1, SOME_2, 16, 32, 10, 128, 5),
+    ),
+}
+# QUANTIZED_HELD: launch, kernel, slots, bm, bn, bk
+QUANTIZED_HELD = {
+    "quantized_nt_chunks_half_tc": (
+        (21, "quantized_held_nf4_nt_bf16_32x128x128_72e2b5", 1, 32, 128, 128),
+        (22, "quantized_held_nf4_nt_bf16_64x64x128_3947c7", 2, 64, 64, 128),
+        (23, "quantized_held_nf4_nt_bf16_64x192x128_c4709b", 1, 64, 192, 128),
+        (24, "quantized_held_nf4_nt_bf16_128x128x128_0e469e", 1, 128, 128, 128),
+        (25, "quantized_held_nf4_nt_bf16_192x192x64_a0697d", 1, 192, 192, 64),
+        (26, "quantized_held_nf4_nt_bf16_240x192x64_bcfeea", 1, 240, 192, 64),
+    ),
+}
+# QUANTIZED_HELD1: launch, kernel, slots, bm, bn, bk
+QUANTIZED_HELD1 = {
+    "quantized_nt_chunks_half_tc": (
+        (27, "quantized_held_nf4_nt_bf16_32x128x128_155b18", 1, 32, 128, 128),
+        (28, "quantized_held_nf4_nt_bf16_32x192x128_6061c6", 1, 32, 192, 128),
+        (29, "quantized_held_nf4_nt_bf16_64x64x128_cd36a3", 2, 64, 64, 128),
+        (30, "quantized_held_nf4_nt_bf16_64x192x128_ef7f03", 1, 64, 192, 128),
+        (31, "quantized_held_nf4_nt_bf16_128x128x128_f143c0", 1, 128, 128, 128),
+        (32, "quantized_held_nf4_nt_bf16_128x192x128_4bf9ec", 1, 128, 192, 128),
+        (33, "quantized_held_nf4_nt_bf16_192x192x64_d9d274", 1, 192, 192, 64),
+        (34, "quantized_held_nf4_nt_bf16_240x192x64_279fc7", 1, 240, 192, 64),
+        (35, "quantized_held_nf4_nt_bf16_256x128x64_f0c98c", 1, 256, 128, 64),
     ),
 }
 # QUANTIZED_PAIRS: launch, kernel, archs, bm, bn, c0, bk
 QUANTIZED_PAIRS = {
     "quantized_nt_chunks_half_tc": (
-        (27, "quantized_pairs_nf4_nt_bf16_8x64x256_08fd58", SOME_2, 8, 64, 128, 256),
-        (28, "quantized_pairs_nf4_nt_bf16_8x112x256_e77b30", SOME_2, 8, 112, 128, 256),
-        (29, "quantized_pairs_nf4_nt_bf16_16x32x256_a44f32", SOME_2, 16, 32, 128, 256),
-        (30, "quantized_pairs_nf4_nt_bf16_16x64x256_107cbd", SOME_2, 16, 64, 128, 256),
-        (31, "quantized_pairs_nf4_nt_bf16_32x64x256_26363c", SOME_2, 32, 64, 128, 256),
+        (38, "quantized_pairs_nf4_nt_bf16_8x64x256_08fd58", SOME_2, 8, 64, 128, 256),
+        (39, "quantized_pairs_nf4_nt_bf16_8x112x256_e77b30", SOME_2, 8, 112, 128, 256),
+        (40, "quantized_pairs_nf4_nt_bf16_16x32x256_a44f32", SOME_2, 16, 32, 128, 256),
+        (41, "quantized_pairs_nf4_nt_bf16_16x64x256_107cbd", SOME_2, 16, 64, 128, 256),
     ),
     "quantized_nn_chunks_half_tc": (
         (4, "quantized_mma_nf4_nn_bf16_8x32x256_5d154d", SOME_3, 8, 32, 128, 256),
@@ -164,14 +187,14 @@ QUANTIZED_PAIRS = {
 # QUANTIZED_WGMMA1: launch, kernel, bm, bn, bk
 QUANTIZED_WGMMA1 = {
     "quantized_nt_chunks_half_tc": (
-        (32, "quantized_wgmma_nf4_nt_bf16_64x32x128_852092", 64, 32, 128),
-        (33, "quantized_wgmma_nf4_nt_bf16_64x64x128_1f47c5", 64, 64, 128),
-        (34, "quantized_wgmma_nf4_nt_bf16_64x128x128_617f60", 64, 128, 128),
-        (35, "quantized_wgmma_nf4_nt_bf16_128x64x128_10a2e1", 128, 64, 128),
-        (36, "quantized_wgmma_nf4_nt_bf16_128x96x128_568fa4", 128, 96, 128),
-        (37, "quantized_wgmma_nf4_nt_bf16_128x128x64_a1d5eb", 128, 128, 64),
-        (38, "quantized_wgmma_nf4_nt_bf16_192x128x64_5801b6", 192, 128, 64),
-        (39, "quantized_wgmma_nf4_nt_bf16_256x128x64_781942", 256, 128, 64),
+        (42, "quantized_wgmma_nf4_nt_bf16_64x32x128_852092", 64, 32, 128),
+        (43, "quantized_wgmma_nf4_nt_bf16_64x64x128_1f47c5", 64, 64, 128),
+        (44, "quantized_wgmma_nf4_nt_bf16_64x128x128_617f60", 64, 128, 128),
+        (45, "quantized_wgmma_nf4_nt_bf16_128x64x128_10a2e1", 128, 64, 128),
+        (46, "quantized_wgmma_nf4_nt_bf16_128x96x128_568fa4", 128, 96, 128),
+        (47, "quantized_wgmma_nf4_nt_bf16_128x128x64_a1d5eb", 128, 128, 64),
+        (48, "quantized_wgmma_nf4_nt_bf16_192x128x64_5801b6", 192, 128, 64),
+        (49, "quantized_wgmma_nf4_nt_bf16_256x128x64_781942", 256, 128, 64),
     ),
     "quantized_nn_chunks_half_tc": (
         (13, "quantized_wgmma_nf4_nn_bf16_64x32x128_305f85", 64, 32, 128),
@@ -183,28 +206,11 @@ QUANTIZED_WGMMA1 = {
         (19, "quantized_wgmma_nf4_nn_bf16_256x128x64_873cbd", 256, 128, 64),
     ),
 }
-# QUANTIZED_WGMMA2: launch, kernel, bk, bm, bn
-QUANTIZED_WGMMA2 = {
-    "quantized_nt_chunks_half_tc": (
-        (40, "quantized_wgmma_nf4_nt_bf16_64x32x128_fbf0a5", 128, 64, 32),
-        (41, "quantized_wgmma_nf4_nt_bf16_64x64x128_8b2da1", 128, 64, 64),
-        (42, "quantized_wgmma_nf4_nt_bf16_64x128x128_c88720", 128, 64, 128),
-        (43, "quantized_wgmma_nf4_nt_bf16_128x64x128_d34bc9", 128, 128, 64),
-        (44, "quantized_wgmma_nf4_nt_bf16_128x128x64_bfad1a", 64, 128, 128),
-    ),
-    "quantized_nn_chunks_half_tc": (
-        (20, "quantized_wgmma_nf4_nn_bf16_64x32x128_4961c1", 128, 64, 32),
-        (21, "quantized_wgmma_nf4_nn_bf16_64x64x128_615bac", 128, 64, 64),
-        (22, "quantized_wgmma_nf4_nn_bf16_64x128x128_b90d66", 128, 64, 128),
-        (23, "quantized_wgmma_nf4_nn_bf16_128x64x128_b00b96", 128, 128, 64),
-        (24, "quantized_wgmma_nf4_nn_bf16_128x128x64_38c73d", 64, 128, 128),
-    ),
-}
 # WGMMA: launch, kernel, bm, c0, c1
 WGMMA = {
     "quantized_nt_chunks_half_tc": (
-        (45, "wgmma_nt_bf16_128x128x64_4f4a42", 128, 16384, 512),
-        (46, "wgmma_nt_bf16_64x64x64_66a4c6", 64, 4096, 256),
+        (50, "wgmma_nt_bf16_128x128x64_4f4a42", 128, 16384, 512),
+        (51, "wgmma_nt_bf16_64x64x64_66a4c6", 64, 4096, 256),
     ),
     "quantized_nn_chunks_half_tc": (
         (25, "wgmma_nn_bf16_128x128x64_a00929", 128, 16384, 512),
@@ -213,17 +219,17 @@ WGMMA = {
 }
 # WGMMA1: launch, kernel
 WGMMA1 = {
-    "quantized_nt_chunks_half_tc": ((47, "wgmma_nt_bf16_128x256x64_95ec44"),),
+    "quantized_nt_chunks_half_tc": ((52, "wgmma_nt_bf16_128x256x64_95ec44"),),
     "quantized_nn_chunks_half_tc": ((29, "wgmma_nn_bf16_128x256x64_269d28"),),
 }
 # WGMMA2: launch, kernel, bm, bn
 WGMMA2 = {
     "quantized_nt_chunks_half_tc": (
-        (48, "wgmma_nt_bf16_128x256x64_3dd73c", 128, 256),
-        (51, "wgmma_nt_bf16_128x224x64_2d6b5a", 128, 224),
-        (53, "wgmma_nt_bf16_128x128x64_798d11", 128, 128),
-        (54, "wgmma_nt_bf16_128x64x64_2d7408", 128, 64),
-        (55, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64),
+        (53, "wgmma_nt_bf16_128x256x64_3dd73c", 128, 256),
+        (56, "wgmma_nt_bf16_128x224x64_2d6b5a", 128, 224),
+        (58, "wgmma_nt_bf16_128x128x64_798d11", 128, 128),
+        (59, "wgmma_nt_bf16_128x64x64_2d7408", 128, 64),
+        (60, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64),
     ),
     "quantized_nn_chunks_half_tc": (
         (30, "wgmma_nn_bf16_128x256x64_8ef526", 128, 256),
@@ -236,9 +242,9 @@ WGMMA2 = {
 # WGMMA3: launch, kernel, bn, c0
 WGMMA3 = {
     "quantized_nt_chunks_half_tc": (
-        (49, "wgmma_nt_bf16_128x256x64_983532", 256, 1024),
-        (50, "wgmma_nt_bf16_128x192x64_bb9c5c", 192, 896),
-        (52, "wgmma_nt_bf16_128x160x64_58b60e", 160, 832),
+        (54, "wgmma_nt_bf16_128x256x64_983532", 256, 1024),
+        (55, "wgmma_nt_bf16_128x192x64_bb9c5c", 192, 896),
+        (57, "wgmma_nt_bf16_128x160x64_58b60e", 160, 832),
     ),
     "quantized_nn_chunks_half_tc": (
         (31, "wgmma_nn_bf16_128x256x64_944560", 256, 1024),
@@ -250,8 +256,8 @@ WGMMA3 = {
 # MMA: launch, kernel, slots, bm, c0, c1
 MMA = {
     "quantized_nt_chunks_half_tc": (
-        (56, "mma_nt_bf16_64x64x64_25611e", 3, 64, 4096, 256),
-        (58, "mma_nt_bf16_128x128x64_d2c5a0", 1, 128, 16384, 512),
+        (61, "mma_nt_bf16_64x64x64_25611e", 3, 64, 4096, 256),
+        (63, "mma_nt_bf16_128x128x64_d2c5a0", 1, 128, 16384, 512),
     ),
     "quantized_nn_chunks_half_tc": (
         (39, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 4096, 256),
@@ -260,18 +266,28 @@ MMA = {
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "quantized_nt_chunks_half_tc": ((57, "mma_nt_bf16_128x128x64_c17b3f"),),
+    "quantized_nt_chunks_half_tc": ((62, "mma_nt_bf16_128x128x64_c17b3f"),),
     "quantized_nn_chunks_half_tc": ((40, "mma_nn_bf16_128x128x64_f0d61c"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "quantized_nt_chunks_half_tc": ((59, "mma_nt_bf16_128x64x64_797e5c"),),
+    "quantized_nt_chunks_half_tc": ((64, "mma_nt_bf16_128x64x64_797e5c"),),
     "quantized_nn_chunks_half_tc": ((46, "mma_nn_bf16_128x64x64_d4d82b"),),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "quantized_nt_chunks_half_tc": ((60, "mma_nt_bf16_64x64x32_bf4a05"),),
+    "quantized_nt_chunks_half_tc": ((65, "mma_nt_bf16_64x64x32_bf4a05"),),
     "quantized_nn_chunks_half_tc": ((47, "mma_nn_bf16_64x64x32_11f8f0"),),
+}
+# QUANTIZED_WGMMA2: launch, kernel, bk, bm, bn
+QUANTIZED_WGMMA2 = {
+    "quantized_nn_chunks_half_tc": (
+        (20, "quantized_wgmma_nf4_nn_bf16_64x32x128_4961c1", 128, 64, 32),
+        (21, "quantized_wgmma_nf4_nn_bf16_64x64x128_615bac", 128, 64, 64),
+        (22, "quantized_wgmma_nf4_nn_bf16_64x128x128_b90d66", 128, 64, 128),
+        (23, "quantized_wgmma_nf4_nn_bf16_128x64x128_b00b96", 128, 128, 64),
+        (24, "quantized_wgmma_nf4_nn_bf16_128x128x64_38c73d", 64, 128, 128),
+    ),
 }
 
 
@@ -342,6 +358,23 @@ def candidates(
                 -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
             )
             launches[launch] = us, kernel, tiles, {}
+    for launch, kernel, slots, bm, bn, bk in fitting.rows(QUANTIZED_HELD) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if tiles <= 2147483647 and chunks <= 1:
+            us = time(
+                kernel, "wgmma", slots, sms, tiles, -(-k // bk), k * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
+            )
+            launches[launch] = us, kernel, tiles, {}
+    for launch, kernel, slots, bm, bn, bk in fitting.rows(QUANTIZED_HELD1):
+        tiles = -(-m // bm) * -(-n // bn)
+        ctas = tiles * chunks
+        if arch in SOME_0 and ctas <= 2147483647 and stores <= 268435456:
+            us = time(
+                kernel, "wgmma", slots, sms, ctas, -(-chunk // bk), chunk * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores,
+            )
+            launches[launch] = us, kernel, ctas, {"workspace": stores}
     for launch, kernel, archs, bm, bn, c0, bk in fitting.rows(QUANTIZED_PAIRS):
         tiles = -(-m // bm) * -(-n // bn)
         if arch in archs and tiles <= 2147483647 and (chunk % c0 == 0 or chunks <= 1):
@@ -355,17 +388,6 @@ def candidates(
         if (
             chunks <= 1 and m + bm <= 2147483647 and n + bn <= 2147483647 and k + bk <= 2147483647
             and tiles + sms <= 4294967295
-        ):
-            us = time(
-                kernel, "wgmma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
-                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
-            )
-            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bk, bm, bn in fitting.rows(QUANTIZED_WGMMA2) if arch in SOME_0 else ():
-        tiles = -(-m // bm) * -(-n // bn)
-        if (
-            (chunks <= 1 or chunk % bk == 0) and m + bm <= 2147483647 and n + bn <= 2147483647
-            and k + bk <= 2147483647 and tiles + sms <= 4294967295
         ):
             us = time(
                 kernel, "wgmma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
@@ -469,6 +491,17 @@ def candidates(
                 operands2, stores1,
             )
             launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
+    for launch, kernel, bk, bm, bn in fitting.rows(QUANTIZED_WGMMA2) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunks <= 1 or chunk % bk == 0) and m + bm <= 2147483647 and n + bn <= 2147483647
+            and k + bk <= 2147483647 and tiles + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-k // bk), k * (bm * bn),
+                -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
     operands3 = 0 + m * -(-k // 8) * 16
     pieces_m_k8 = m * -(-k // 8)
     ctas = -(-pieces_m_k8 // 512)

@@ -228,7 +228,10 @@ def _sources(found: Sequence[Found]) -> list[str]:
     for each in found:
         name = each.comparison.what if several else each.comparison.peer
         peers.setdefault(_source(each), []).append(f"{name}{_memory(each)}")
-    return [_wrapped(f"- {'; '.join(of)}: {source}", "  ") for source, of in peers.items()]
+    return [
+        _wrapped(f"- {'; '.join(dict.fromkeys(of))}: {source}", "  ")
+        for source, of in peers.items()
+    ]
 
 
 def _source(found: Found) -> str:

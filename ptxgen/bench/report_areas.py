@@ -23,7 +23,7 @@ from ptxgen.bench.host import Host
 from ptxgen.bench.int4 import Int4
 from ptxgen.bench.ops import Ops
 from ptxgen.bench.quantized import QuantizedProducts
-from ptxgen.bench.quantized_cases import BITSANDBYTES, FEW
+from ptxgen.bench.quantized_cases import BANDS, BITSANDBYTES, band_of
 from ptxgen.bench.recurrence import Recurrence
 from ptxgen.bench.results import GATE
 from ptxgen.bench.runner import Area
@@ -103,15 +103,26 @@ def _invariant(rows: Sequence[Any], peer: str, group: str) -> Iterator[SpeedUp]:
             yield SpeedUp(group, f"{r.shape} {r.layout}", r.ratio)
 
 
-def _weights(rows: Sequence[Any]) -> Iterator[SpeedUp]:
+FEW = BANDS["17-64"][1]
+"""Most rows of products that a report counts among those of few rows."""
+
+
+def _weights(rows: Sequence[Any], least: int = 1, most: int | None = None) -> Iterator[SpeedUp]:
+    """Yields the forward products of ``least`` to ``most`` rows."""
     for r in sorted((r for r in rows if r.peer == GATE), key=lambda r: r.m):
-        band = f"M up to {FEW}" if r.m <= FEW else f"M above {FEW}"
-        yield SpeedUp(f"{r.format}, {band}", f"{r.shape} {r.layout}", r.ratio)
+        if r.op == "linear" and least <= r.m <= (most or r.m):
+            yield SpeedUp(f"linear, M {band_of(r.m)}", f"{r.format}, {r.shape}", r.ratio)
 
 
-def _nf4(rows: Sequence[Any], peer: str, label: str) -> Iterator[SpeedUp]:
-    for r in sorted((r for r in rows if r.peer == peer), key=lambda r: (r.op, r.m)):
-        name = f"{label}, {r.op}, M {bands.band_of(r.m)}"
+def _weight_gradients(rows: Sequence[Any]) -> Iterator[SpeedUp]:
+    for r in sorted((r for r in rows if r.peer == GATE), key=lambda r: r.m):
+        if r.op == "linear_dgrad":
+            yield SpeedUp(f"linear_dgrad, M {band_of(r.m)}", f"{r.format}, {r.shape}", r.ratio)
+
+
+def _nf4(rows: Sequence[Any]) -> Iterator[SpeedUp]:
+    for r in sorted((r for r in rows if r.peer == BITSANDBYTES), key=lambda r: (r.op, r.m)):
+        name = f"bitsandbytes, {r.op}, M {bands.band_of(r.m)}"
         yield SpeedUp(name, f"{r.shape} {r.layout}", r.ratio)
 
 
@@ -328,43 +339,34 @@ SECTIONS = (
         ),
     ),
     Section(
-        title="NF4 weights",
-        image="nf4",
-        about="Random products beside cuBLAS, which reads the dequantized bf16 weight; chosen ones "
-        "beside bitsandbytes. `linear_dgrad` is the gradient of x. Cases are M x K x N.",
+        title="Quantized weights",
+        image="quantized",
+        about="Random products of prepared weights beside cuBLAS, which reads the dequantized bf16 "
+        "weight; half have models' sizes. Chosen NF4 products beside bitsandbytes. "
+        "Cases are M x K x N.",
         comparisons=(
-            Comparison(
-                what="NF4 weights",
-                peer="cuBLAS, bf16 weight",
-                area=QuantizedProducts,
-                files=("random-nf4", "nf4"),
-                options="--random 100 --seed {seed} --quick",
-                read=partial(_nf4, peer=GATE, label="cuBLAS"),
+            *(
+                Comparison(
+                    what=what,
+                    peer="cuBLAS, bf16 weight",
+                    area=QuantizedProducts,
+                    files=("random-quantized",),
+                    options="--format nf4,int4_block_g128_bf16,int4_zero_point,mxfp4,"
+                    "int8_block_g128_f16,fp8_e4m3,q4_k --random 48 --seed {seed}",
+                    read=read,
+                )
+                for what, read in (
+                    (f"Quantized weights, up to {FEW} rows", partial(_weights, most=FEW)),
+                    (f"Quantized weights, above {FEW} rows", partial(_weights, least=FEW + 1)),
+                    ("Quantized weights, gradients", _weight_gradients),
+                )
             ),
             Comparison(
                 what="NF4 weights",
                 peer="bitsandbytes",
                 area=QuantizedProducts,
                 files=("nf4",),
-                read=partial(_nf4, peer=BITSANDBYTES, label=BITSANDBYTES),
-            ),
-        ),
-    ),
-    Section(
-        title="Quantized weights",
-        image="quantized",
-        about="Random products of prepared weights beside cuBLAS, which reads the dequantized bf16 "
-        "weight: `linear` (NT) and the gradient of x (NN). Half of the weights have the sizes of "
-        "models' layers. Cases are M x K x N.",
-        comparisons=(
-            Comparison(
-                what="Quantized weights",
-                peer="cuBLAS, bf16 weight",
-                area=QuantizedProducts,
-                files=("random-quantized",),
-                options="--format nf4,int4_zero_point,mxfp4,int8_block_g128_f16,fp8_e4m3 "
-                "--random 64 --seed {seed}",
-                read=_weights,
+                read=_nf4,
             ),
         ),
     ),

@@ -266,11 +266,12 @@ class QuantizedProducts(Area):
     def show(self, rows: Sequence[QuantizedRow], runs: Sequence[Environment]) -> None:
         for format in dict.fromkeys(r.format for r in rows):
             own = [r for r in rows if r.format == format]
+            named = [r for r in own if r.group != cases.RANDOM]
+            if named or not self.options.brief:
+                emit(f"\n{format}")
             if not self.options.brief:
-                emit(f"\n{format}")
                 emit(results.case_table(own))
-            if named := [r for r in own if r.group != cases.RANDOM]:
-                emit(f"\n{format}")
+            if named:
                 emit(results.summary_table(summarise(named)))
         seeds = ", ".join(str(each.seed) for each in runs)
         for peer in dict.fromkeys(r.peer for r in rows):

@@ -122,18 +122,21 @@ class QuantizedWeight:
         own, row = self.format, prepared(self.format)
         if row is None or row == own:
             return self
-        items = _items(self) if own.outer else {}
+        names = {array: name for array, (*_, (name,)) in row.beside.items()}
+        if own.outer:
+            items = _items(self)
+        else:
+            items = {
+                each: getattr(self, array).reshape(self.n, -1) for array, each in names.items()
+            }
         found = {"data": self.data}
-        for array, (*_, (name,)) in row.beside.items():
-            if own.outer:
-                found[array] = items[name]
-            else:
-                found[array] = getattr(self, array).reshape(self.n, -1)
+        for array, name in names.items():
+            each = items[name]
             if f"outer_{name}" in items:
                 outer = repeated(items[f"outer_{name}"], own.outer_block // own.block, 1)
                 with quiet():
-                    found[array] = outer * found[array]
-            found[array] = repeated(found[array], own.block // row.block, 1)
+                    each = outer * each
+            found[array] = repeated(each, own.block // row.block, 1)
         return QuantizedWeight(row, **found, shape=(self.n, self.k))
 
 

@@ -659,7 +659,7 @@ def quantized_embedding(
 def quantized_grouped_linear(
     x: ArrayLike,
     q: Any,
-    offsets: ArrayLike,
+    ends: ArrayLike,
     bias: ArrayLike | None = None,
     *,
     out: Any = None,

@@ -659,7 +659,7 @@ def _quantized_groups(d: Draw) -> dict[str, Any]:
     q = _quantized(d, each * groups, 1)
     ends = np.sort(d.numpy.integers(0, m + 1, groups)).astype(np.int32)
     dtype = d.one("f32", "bf16", "f16")
-    given = {"x": d.array((m, q.k), dtype), "q": q, "offsets": ends}
+    given = {"x": d.array((m, q.k), dtype), "q": q, "ends": ends}
     given |= d.some("bias", lambda: d.array((groups, each), dtype))
     return given | d.some("activation", d.one("relu", "gelu", "silu"))
 

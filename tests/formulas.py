@@ -1494,9 +1494,9 @@ def quantized_embedding(indices: Any, q: Any, dtype: Any = "float32") -> Any:
     return dequantize(q, dtype)[np.asarray(indices)]
 
 
-def quantized_grouped_linear(x: Any, q: Any, offsets: Any, bias: Any = None, **how: Any) -> Num:
-    w = dequantize(q, x.dtype).reshape(len(offsets), -1, q.k)
-    return grouped(x, w, offsets, bias, layout="nk", **how)
+def quantized_grouped_linear(x: Any, q: Any, ends: Any, bias: Any = None, **how: Any) -> Num:
+    w = dequantize(q, x.dtype).reshape(len(ends), -1, q.k)
+    return grouped(x, w, ends, bias, layout="nk", **how)
 
 
 def quantized_linear_dgrad(dy: Any, q: Any, **_: Any) -> Num:

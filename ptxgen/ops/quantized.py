@@ -501,7 +501,7 @@ def embedding(
 def grouped_linear(
     x: Any,
     q: QuantizedWeight,
-    offsets: Any,
+    ends: Any,
     bias: Any = None,
     *,
     activation: str | None = None,
@@ -513,14 +513,14 @@ def grouped_linear(
 
     Shapes
         ``x`` ``[M, K]``; ``q`` ``[E · N, K]``, the experts' weights one below the other;
-        ``offsets`` ``[E]``, the ends of groups, and ``bias`` ``[E, N]`` as of
-        :func:`ptxgen.grouped_linear`; the result ``[M, N]``.
+        ``ends`` ``[E]``, the rows behind each group (``offsets`` of
+        :func:`ptxgen.grouped_linear`), and ``bias`` ``[E, N]``; the result ``[M, N]``.
     Dtypes
-        ``x`` float32, bfloat16 or float16; ``offsets`` int32.
+        ``x`` float32, bfloat16 or float16; ``ends`` int32.
     Order
         The bits are those of :func:`ptxgen.grouped_linear` on
         ``ptxgen.quantized.dequantize(q, x.dtype)``, viewed as ``[E, N, K]``, with ``layout="nk"``.
-        Rows after the last offset, of no group, are zeros.
+        Rows after the last end, of no group, are zeros.
     Storage
         The weights of all experts are dequantized into the program's memory.
     Errors
@@ -530,4 +530,4 @@ def grouped_linear(
     """
     how = {"activation": activation, "out": out, "out_dtype": out_dtype, "stream": stream}
     how |= {"format": checked(q).format.name}
-    return quantized_grouped_linear.function(x, offsets, *q.operands, bias, **how)
+    return quantized_grouped_linear.function(x, ends, *q.operands, bias, **how)

@@ -137,12 +137,12 @@ def quantized_embedding(indices: ArrayLike, q: Weight, *, dtype: Any = "float32"
 
 
 def quantized_grouped_linear(
-    x: ArrayLike, q: Weight, offsets: ArrayLike, bias: ArrayLike | None = None, **how: Any
+    x: ArrayLike, q: Weight, ends: ArrayLike, bias: ArrayLike | None = None, **how: Any
 ) -> Array:
     """``activation(x @ W[g].T + bias[g])`` for the rows of each group g: arguments and bits of
     :func:`ptxgen.quantized.grouped_linear`.
     """
-    rows, ends = np.asarray(x), np.asarray(offsets)
+    rows, ends = np.asarray(x), np.asarray(ends)
     experts = ends.shape[0] if ends.ndim == 1 else 0
     if not experts or q.n % experts:
         raise ShapeError(f"q has {q.n} rows; takes as many for each of the {experts} groups")

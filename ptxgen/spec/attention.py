@@ -562,7 +562,7 @@ class WarpSpecialisedSpec(AttentionBaseSpec):
 
     registers: int
 
-    forward_compatible: ClassVar[bool] = False
+    max_arch: ClassVar[str] = "sm_90"
     meanings: ClassVar[Mapping[str, str]] = {
         **AttentionBaseSpec.meanings,
         "registers": "registers of a consumer thread",

@@ -158,8 +158,8 @@ class KernelSpec(ABC):
     legible: ClassVar[bool] = True
     """Whether goldens keep the kernel's PTX as text, for reviewers; not if it has ten thousand
     lines."""
-    forward_compatible: ClassVar[bool] = True
-    """Whether later architectures than ``min_arch`` run the kernel; those after sm_90 have no
+    max_arch: ClassVar[str] = ""
+    """Newest architecture that runs the kernel, unless all later ones do; those after sm_90 have no
     wgmma."""
     prepares: ClassVar[bool] = False
     """Whether the kernel only prepares operands for later kernels of a route, which is then named
@@ -335,9 +335,10 @@ class KernelSpec(ABC):
 
     def runs_on(self, arch: str) -> bool:
         """Returns whether the kernel runs on the architecture ``arch`` (a key of ARCHITECTURES)."""
-        found, first = ARCHITECTURES[arch], ARCHITECTURES[self.min_arch]
-        runs = found.compute >= first.compute if self.forward_compatible else found == first
-        return runs and self.shared_bytes <= found.shared_per_cta
+        found = ARCHITECTURES[arch]
+        newest = ARCHITECTURES[self.max_arch or arch]
+        within = ARCHITECTURES[self.min_arch].compute <= found.compute <= newest.compute
+        return within and self.shared_bytes <= found.shared_per_cta
 
     def takes(self, dtype: Hashable) -> bool:
         """Returns whether :meth:`of` has a kernel for ``dtype``, a dtype of the route table."""

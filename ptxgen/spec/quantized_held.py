@@ -41,7 +41,7 @@ class QuantizedHeldSpec(QuantizedGemmSpec):
     contract: Contract = TC16
     format: WeightFormat = LOOKED_UP[0]
 
-    forward_compatible: ClassVar[bool] = False
+    max_arch: ClassVar[str] = "sm_90"
     teams: ClassVar[int | None] = None
     family: ClassVar[str] = "quantized_held"
     template: ClassVar[str] = "quantized/held.cu.j2"

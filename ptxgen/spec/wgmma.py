@@ -240,7 +240,7 @@ class Ring:
     registers: int
     min_arch: str
 
-    forward_compatible: ClassVar[bool] = False
+    max_arch: ClassVar[str] = "sm_90"
 
     if TYPE_CHECKING:
 

@@ -153,7 +153,7 @@ class QuantizedHeldSpec(QuantizedGemmSpec):
             ("n + BN - 1", N + (self.bn - 1)),
             ("m0 + BM", ceil_div(M, self.bm) * self.bm),
             ("n0 + BN", ceil_div(N, self.bn) * self.bn),
-            ("k_begin + step * BK + BK", K * 2 + self.bk),
+            ("k_begin + step * BK + 2 * BK", K + 2 * self.bk),
         ]
         return tuple((text, value, INDEX_MAX) for text, value in bounds)
 

@@ -231,15 +231,21 @@ def drawn(seed, seqs, heads, queries, keys, head, dtype=BF16):
     return draw(seed, of_rows, of_rows, of_keys, of_keys, dtype=dtype)
 
 
+MORE = ((12, 64, (4, 1)), (4, 128, (2, 2))), ((8, 128, (6, 1)), (4, 192, (2, 1)))
+"""Warps, head sizes and heads in `make check`, which kinds of masks take by turns."""
+
+
 @pytest.mark.parametrize(
-    ("warps", "head", "heads"),
+    ("kind", "warps", "head", "heads"),
     [
-        (8, 64, (3, 1)),
-        *(pytest.param(*c, marks=LONG) for c in ((12, 64, (4, 1)), (8, 128, (6, 1)))),
-        *(pytest.param(*c, marks=LONG) for c in ((4, 128, (2, 2)), (4, 192, (2, 1)))),
+        *((kind, 8, 64, (3, 1)) for kind in KINDS),
+        *(
+            pytest.param(kind, *each, marks=LONG)
+            for i, kind in enumerate(KINDS)
+            for each in MORE[i % 2]
+        ),
     ],
 )
-@pytest.mark.parametrize("kind", KINDS)
 def test_gradients(kind, warps, head, heads):
     """NaN in queries, gradients, keys and values reaches only gradients of pairs that see each
     other.

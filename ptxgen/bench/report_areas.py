@@ -107,17 +107,13 @@ FEW = BANDS["17-64"][1]
 """Most rows of products that a report counts among those of few rows."""
 
 
-def _weights(rows: Sequence[Any], least: int = 1, most: int | None = None) -> Iterator[SpeedUp]:
-    """Yields the forward products of ``least`` to ``most`` rows."""
+def _weights(
+    rows: Sequence[Any], op: str, least: int = 1, most: int | None = None
+) -> Iterator[SpeedUp]:
+    """Yields the products ``op`` of ``least`` to ``most`` rows."""
     for r in sorted((r for r in rows if r.peer == GATE), key=lambda r: r.m):
-        if r.op == "linear" and least <= r.m <= (most or r.m):
-            yield SpeedUp(f"linear, M {band_of(r.m)}", f"{r.format}, {r.shape}", r.ratio)
-
-
-def _weight_gradients(rows: Sequence[Any]) -> Iterator[SpeedUp]:
-    for r in sorted((r for r in rows if r.peer == GATE), key=lambda r: r.m):
-        if r.op == "linear_dgrad":
-            yield SpeedUp(f"linear_dgrad, M {band_of(r.m)}", f"{r.format}, {r.shape}", r.ratio)
+        if r.op == op and least <= r.m <= (most or r.m):
+            yield SpeedUp(f"{op}, M {band_of(r.m)}", f"{r.format}, {r.shape}", r.ratio)
 
 
 def _nf4(rows: Sequence[Any]) -> Iterator[SpeedUp]:
@@ -356,9 +352,15 @@ SECTIONS = (
                     read=read,
                 )
                 for what, read in (
-                    (f"Quantized weights, up to {FEW} rows", partial(_weights, most=FEW)),
-                    (f"Quantized weights, above {FEW} rows", partial(_weights, least=FEW + 1)),
-                    ("Quantized weights, gradients", _weight_gradients),
+                    (
+                        f"Quantized weights, up to {FEW} rows",
+                        partial(_weights, op="linear", most=FEW),
+                    ),
+                    (
+                        f"Quantized weights, above {FEW} rows",
+                        partial(_weights, op="linear", least=FEW + 1),
+                    ),
+                    ("Quantized weights, gradients", partial(_weights, op="linear_dgrad")),
                 )
             ),
             Comparison(

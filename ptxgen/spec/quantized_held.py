@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ptxgen.expr import Expr, all_of, ceil_div
+from ptxgen.expr import Expr, ceil_div
 from ptxgen.numerics.contract import TC16, TIERS, Contract, K, M, N
 from ptxgen.numerics.weight_format import WeightFormat
 from ptxgen.spec.abi import Abi, MapBox, Param
-from ptxgen.spec.base import GRID_MAX, INDEX_MAX, WARPGROUP, WORKSPACE_MAX, Expect, check
-from ptxgen.spec.gemm import ALIGN_A, CHUNKS, MEANINGS, matrix
-from ptxgen.spec.gemm.rasters import Bands, Chunk, Raster
+from ptxgen.spec.base import INDEX_MAX, WARPGROUP, Expect, check
+from ptxgen.spec.gemm import CHUNKS, MEANINGS, matrix
 from ptxgen.spec.quantized import FORMAT, LOOKED_UP
-from ptxgen.spec.quantized_packed import QuantizedGemmSpec
+from ptxgen.spec.quantized_packed import QuantizedTilesSpec
 from ptxgen.spec.wgmma import Instruction, Operand
 
 
 @dataclass(frozen=True)
-class QuantizedHeldSpec(QuantizedGemmSpec):
+class QuantizedHeldSpec(QuantizedTilesSpec):
     """A wgmma kernel for some rows: C[M, N] = A[M, K] . B[N, K]^T, B a quantized weight of 4 or 8
     bits as it is stored.
 
@@ -43,6 +42,9 @@ class QuantizedHeldSpec(QuantizedGemmSpec):
 
     max_arch: ClassVar[str] = "sm_90"
     teams: ClassVar[int | None] = None
+    copy_a: ClassVar[str | None] = None
+    block: ClassVar[int] = 128
+    """Number that divides the length of chunks: k's of a stage and of a scale, at most."""
     family: ClassVar[str] = "quantized_held"
     template: ClassVar[str] = "quantized/held.cu.j2"
     meanings: ClassVar[Mapping[str, str]] = {**MEANINGS, "format": FORMAT}
@@ -111,29 +113,17 @@ class QuantizedHeldSpec(QuantizedGemmSpec):
         return "wgmma"
 
     @property
-    def schedule(self) -> Raster:
-        return Chunk() if self.partial else Bands(0)
-
-    @property
-    def grid(self) -> Expr:
-        return self.work
-
-    @property
     def abi(self) -> Abi:
         bits = self.format.bits
         size = (K * bits // 8, N)
         data = MapBox(
             "data", size, (K * bits // 8,), 1, (self.row_bytes, self.bn), swizzle=self.row_bytes
         )
-        return Abi(
-            (
-                *self.pointers,
-                *(Param(name, "i64") for name in ("lda", "ldc")),
-                *(Param(name, "u32") for name in ("m", "n", "k", "chunk", "flags")),
-                matrix("a", self.layout, (64, self.bm), 2, 128),
-                Param("map_data", "map", "const __grid_constant__ TensorMap", data),
-            )
+        maps = (
+            matrix("a", self.layout, (64, self.bm), 2, 128),
+            Param("map_data", "map", "const __grid_constant__ TensorMap", data),
         )
+        return Abi((*super().abi.params, *maps))
 
     @property
     def expects(self) -> tuple[Expect, ...]:
@@ -143,8 +133,7 @@ class QuantizedHeldSpec(QuantizedGemmSpec):
 
     @property
     def requires(self) -> Expr:
-        fits = self.scratch["workspace"] <= WORKSPACE_MAX if self.partial else CHUNKS <= 1
-        return all_of([ALIGN_A >= 16, self.grid <= GRID_MAX, fits])
+        return super().requires if self.partial else super().requires & (CHUNKS <= 1)
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

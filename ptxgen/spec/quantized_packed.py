@@ -228,8 +228,10 @@ class QuantizedGemmSpec(PreparedSpec, GemmSpec):
         return (rounded, *super().expects)
 
 
-class QuantizedSyncSpec(QuantizedGemmSpec, StagedSpec):
-    """Base of the ``mma.sync`` kernels with producer warps, and a CTA for each tile."""
+class QuantizedTilesSpec(QuantizedGemmSpec):
+    """Base of the kernels with a CTA for each tile, or with ``split`` "workspace" for each tile and
+    chunk.
+    """
 
     if TYPE_CHECKING:
 
@@ -267,6 +269,10 @@ class QuantizedSyncSpec(QuantizedGemmSpec, StagedSpec):
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
         terms.append((CHUNK % self.block).eq(0) | (CHUNKS <= 1))
         return all_of(terms)
+
+
+class QuantizedSyncSpec(QuantizedTilesSpec, StagedSpec):
+    """Base of the ``mma.sync`` kernels with producer warps."""
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:

@@ -360,7 +360,7 @@ def candidates(
             launches[launch] = us, kernel, tiles, {}
     for launch, kernel, slots, bm, bn, bk in fitting.rows(QUANTIZED_HELD) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
-        if tiles <= 2147483647 and chunks <= 1:
+        if tiles <= 2147483647 and (chunk % 128 == 0 or chunks <= 1) and chunks <= 1:
             us = time(
                 kernel, "wgmma", slots, sms, tiles, -(-k // bk), k * (bm * bn),
                 -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores1,
@@ -369,7 +369,10 @@ def candidates(
     for launch, kernel, slots, bm, bn, bk in fitting.rows(QUANTIZED_HELD1):
         tiles = -(-m // bm) * -(-n // bn)
         ctas = tiles * chunks
-        if arch in SOME_0 and ctas <= 2147483647 and stores <= 268435456:
+        if (
+            arch in SOME_0 and ctas <= 2147483647 and stores <= 268435456
+            and (chunk % 128 == 0 or chunks <= 1)
+        ):
             us = time(
                 kernel, "wgmma", slots, sms, ctas, -(-chunk // bk), chunk * (bm * bn),
                 -(-n // bn) * (m * k * 2) + -(-m // bm) * (n * k * 9 // 16), operands, stores,

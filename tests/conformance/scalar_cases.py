@@ -491,6 +491,9 @@ def conversions() -> Iterator[Case]:
                 f"{op} {{d0}}, {{a0}}, {{a1}};",
                 lanes=1024,
             )
+    op = "cvt.rn.f16x2.e4m3x2"
+    body = f"{op} {{d0}}, {{a0}};"
+    yield elementwise(family, op, ("b16",), ("f16x2",), body, lanes=1024, target="sm_90a")
     yield elementwise(
         family,
         "mov.halves.b64",

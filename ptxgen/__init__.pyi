@@ -234,6 +234,16 @@ def batch_norm_train(
     eps: float = 1e-05,
     stream: Stream = None,
 ) -> tuple[ArrayT, ArrayT, ArrayT]: ...
+def col2im(
+    x: ArrayT,
+    size: Sequence[int],
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    stream: Stream = None,
+) -> ArrayT: ...
 def conv(
     x: ArrayT,
     w: Array,
@@ -443,6 +453,16 @@ def grouped_linear_wgrad(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
+) -> ArrayT: ...
+def im2col(
+    x: ArrayT,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
 ) -> ArrayT: ...
 def index_add(
     x: ArrayT,
@@ -674,6 +694,16 @@ def mean(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def min_pool(
+    x: ArrayT,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
+) -> tuple[ArrayT, Any]: ...
 def moe_combine(y: ArrayT, places: Array, weights: Array, *, stream: Stream = None) -> ArrayT: ...
 def moe_dispatch(
     x: ArrayT,
@@ -703,6 +733,16 @@ def prod(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
+) -> ArrayT: ...
+def prod_pool(
+    x: ArrayT,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
 ) -> ArrayT: ...
 def resize(
     x: ArrayT,
@@ -929,6 +969,15 @@ def sum(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
+) -> ArrayT: ...
+def sum_pool(
+    x: ArrayT,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
 ) -> ArrayT: ...
 def topk(
     x: ArrayT,

@@ -208,6 +208,16 @@ def chain16(
     core: Any,
     begin: ArrayLike | None = None,
 ) -> NDArray[Any]: ...
+def col2im(
+    x: ArrayLike,
+    size: Sequence[int],
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    stream: Any = None,
+) -> NDArray[Any]: ...
 def conv(
     x: ArrayLike,
     w: ArrayLike,
@@ -391,6 +401,16 @@ def grouped_linear_wgrad(
     arch: str = 'sm_90',
     out: Any = None,
     kernel: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def im2col(
+    x: ArrayLike,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    out: Any = None,
     stream: Any = None,
 ) -> NDArray[Any]: ...
 def index_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> NDArray[Any]: ...
@@ -610,6 +630,16 @@ def mean(
     stream: Any = None,
     **numbers: Any,
 ) -> NDArray[Any]: ...
+def min_pool(
+    x: ArrayLike,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Any = None,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def moe_combine(
     y: ArrayLike,
     places: ArrayLike,
@@ -646,6 +676,16 @@ def prod(
     kernel: Any = None,
     stream: Any = None,
     **numbers: Any,
+) -> NDArray[Any]: ...
+def prod_pool(
+    x: ArrayLike,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Any = None,
 ) -> NDArray[Any]: ...
 def quantized_embedding(
     indices: ArrayLike,
@@ -886,6 +926,15 @@ def sum(
     kernel: Any = None,
     stream: Any = None,
     **numbers: Any,
+) -> NDArray[Any]: ...
+def sum_pool(
+    x: ArrayLike,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Any = None,
 ) -> NDArray[Any]: ...
 def topk(x: ArrayLike, k: int, *, largest: bool = True) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def umap_knn(x: ArrayLike, k: int, *, stream: Any = None) -> tuple[NDArray[Any], NDArray[Any]]: ...

@@ -550,6 +550,8 @@ def linear_cross_entropy(
     tier: str = 'auto',
     chunk: int | None = None,
     check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
     stream: Stream = None,
 ) -> ArrayT: ...
 def linear_cross_entropy_grad(
@@ -558,6 +560,7 @@ def linear_cross_entropy_grad(
     target: Array,
     bias: Array | None = None,
     *,
+    loss: Array | tuple[Array, ...] | None = None,
     dx: Array | bool | None = True,
     dw: Array | bool | None = True,
     dbias: Array | bool | None = None,
@@ -572,6 +575,7 @@ def linear_cross_entropy_grad(
     tier: str = 'auto',
     chunk: int | None = None,
     check: bool = False,
+    out_dtype: DtypeLike | None = None,
     stream: Stream = None,
 ) -> tuple[ArrayT, ArrayT | None, ArrayT | None, ArrayT | None]: ...
 def linear_dgrad(

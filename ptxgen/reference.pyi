@@ -497,6 +497,7 @@ def linear_cross_entropy(
     layout: str = 'nk',
     tier: str = 'auto',
     chunk: int | None = None,
+    out_dtype: Any = None,
     arch: str = 'sm_90',
 ) -> NDArray[Any]: ...
 def linear_cross_entropy_grad(
@@ -505,6 +506,7 @@ def linear_cross_entropy_grad(
     target: ArrayLike,
     bias: ArrayLike | None = None,
     *,
+    loss: Any = None,
     dx: Any = True,
     dw: Any = True,
     dbias: Any = None,
@@ -515,6 +517,7 @@ def linear_cross_entropy_grad(
     layout: str = 'nk',
     tier: str = 'auto',
     chunk: int | None = None,
+    out_dtype: Any = None,
     arch: str = 'sm_90',
     **numbers: Any,
 ) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None, NDArray[Any] | None]: ...

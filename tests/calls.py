@@ -346,6 +346,7 @@ def _fused(d: Draw) -> dict[str, Any]:
     }
     given |= d.some("bias", lambda: d.array((n,), dtype))
     given |= d.some("reduction", d.one("none", "sum", "mean")) | d.some("softcap", 30.0)
+    given |= d.some("out_dtype", NUMPY[dtype].name, 0.3)
     return given | d.some("chunk", d.one(1, 7, 16))
 
 

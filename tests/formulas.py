@@ -481,14 +481,26 @@ def cross_entropy(x: Any, target: Any, **how: Any) -> Num:
 
 
 def linear_cross_entropy(
-    x: Any, w: Any, target: Any, bias: Any = None, chunk: Any = None, **how: Any
+    x: Any,
+    w: Any,
+    target: Any,
+    bias: Any = None,
+    chunk: Any = None,
+    out_dtype: Any = None,
+    **how: Any,
 ) -> Num:
     z = linear(x, w, bias, layout="nk").rounded(x.dtype)
     return _loss(z, target, **{**_LOSS, **how})[0]
 
 
 def linear_cross_entropy_grad(
-    x: Any, w: Any, target: Any, bias: Any = None, chunk: Any = None, **how: Any
+    x: Any,
+    w: Any,
+    target: Any,
+    bias: Any = None,
+    chunk: Any = None,
+    out_dtype: Any = None,
+    **how: Any,
 ) -> Any:
     how = {**_LOSS, **how}
     z = linear(x, w, bias, layout="nk").rounded(x.dtype)

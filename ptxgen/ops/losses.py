@@ -253,10 +253,10 @@ def linear_cross_entropy_grad(
         As there, the loss by ``loss`` or ``out_dtype``; a gradient has its argument's dtype, or
         that of the memory passed.
     Gradients
-        ``loss``: memory for the loss, or None. ``dx``, ``dw``, ``dbias``: True, False (then None is returned), or memory to write to, of
-        the operand's dtype or the accumulation dtype (float32; float64 of float64). ``dbias`` is by
-        default True if there is a bias. ``accumulate`` adds dw and dbias to their memory, such as a
-        main gradient.
+        ``loss``: memory for the loss, or None. ``dx``, ``dw``, ``dbias``: True, False (then None is
+        returned), or memory to write to, of the operand's dtype or the accumulation dtype (float32;
+        float64 of float64). ``dbias`` is by default True if there is a bias. ``accumulate`` adds dw
+        and dbias to their memory, such as a main gradient.
         ``dy``: the incoming gradient by the loss: a scalar, an array of one (both at no cost), or
         for "none" one a row (default: 1).
     Options
@@ -388,9 +388,9 @@ class _FusedLoss:
                     down.add(z, first)
             if down is not None:
                 down.finish()
-        how = self.how.only("reduction", "ignore_index")
+        options, rows = self.how, b.reshape(losses, self.shape)
         memory = self.out if self.loss[1] == self.wide else None
-        loss = _reduced(b, b.reshape(losses, self.shape), self.target, **how, out=memory)
+        loss = _reduced(b, rows, self.target, options.reduction, options.ignore_index, memory)
         loss = b.delivered(b.cast(loss, self.loss[1]), self.out)
         return (loss, *map(wanted.get, ("dx", "dw", "dbias")))
 

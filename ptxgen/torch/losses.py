@@ -76,7 +76,9 @@ def linear_cross_entropy(
         w = w if dtype is None else rounded(w, dtype)
     how = (reduction, ignore_index, label_smoothing, softcap, z_loss, layout, tier, chunk)
     if out_dtype not in (None, x.dtype, _wide(x.dtype)):
-        raise DtypeError(f"out_dtype is {out_dtype}; takes {_wide(x.dtype)} or {x.dtype}, that of x")
+        raise DtypeError(
+            f"out_dtype is {out_dtype}; takes {_wide(x.dtype)} or {x.dtype}, that of x"
+        )
     asked = (x, w, bias)
     recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in asked)
     found: torch.Tensor

@@ -209,7 +209,9 @@ def test_memory_is_written_and_added_to(dtype):
     assert (again[2] == fresh[2]).all() and again[1] is None and again[3] is None
 
 
-@pytest.mark.parametrize("dtype", [bfloat16, np.float16, np.float64], ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(
+    "dtype", [bfloat16, np.float16, np.float64], ids=lambda d: np.dtype(d).name
+)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_the_loss_in_memory_and_in_the_operands_dtype(reduction, dtype):
     x, w, target, bias = head(21, 16, 37, dtype)

@@ -669,10 +669,12 @@ def logsumexp(
 def matmul(
     a: ArrayT,
     b: Array,
+    bias: Array | None = None,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
     tier: str = 'auto',
+    activation: str | None = None,
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,

@@ -602,10 +602,12 @@ def logsumexp(
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
+    bias: ArrayLike | None = None,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
     tier: str = 'auto',
+    activation: str | None = None,
     out_dtype: Any = None,
     arch: str = 'sm_90',
     out: Any = None,

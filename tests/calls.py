@@ -185,6 +185,8 @@ def _matmul(d: Draw) -> dict[str, Any]:
         "b": d.array((*d.one(batch, ()), *((n, k) if tb else (k, n))), dtype),
         "transpose_a": ta,
         "transpose_b": tb,
+        **d.some("bias", lambda: d.array((n,), dtype)),
+        **(d.some("activation", d.one("relu", "gelu", "silu")) if dtype != "f64" else {}),
     }
 
 

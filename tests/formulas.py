@@ -123,10 +123,19 @@ def wgrad(x: Any, dy: Any, *, layout: str, chain: bool = False, **_: Any) -> Num
     return found if layout == "kn" else found.mT
 
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, **_: Any) -> Num:
+def matmul(
+    a: Any,
+    b: Any,
+    bias: Any = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    activation: str | None = None,
+    **_: Any,
+) -> Num:
     one, other = num(a), num(b)
     one, other = one.mT if transpose_a else one, other.mT if transpose_b else other
-    return dot(one, other, core_of(a.dtype))
+    z = dot(one, other, core_of(a.dtype))
+    return activated(activation, z if bias is None else z + num(bias))
 
 
 def spans(offsets: Any, rows: int) -> list[slice]:

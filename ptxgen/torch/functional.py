@@ -186,8 +186,8 @@ def matmul(
 
     Shapes
         ``a`` ``[..., M, K]`` and ``b`` ``[..., K, N]``, with leading dimensions that broadcast;
-        ``bias`` ``[N]``; the result ``[..., M, N]``. Transposed and expanded views (``a.mT``, ``b.expand(...)``) cost
-        nothing. Operands with strides that no kernel reads are copied.
+        ``bias`` ``[N]``; the result ``[..., M, N]``. Transposed and expanded views (``a.mT``,
+        ``b.expand(...)``) cost nothing. Operands with strides that no kernel reads are copied.
     Dtypes
         Those of :func:`ptxgen.matmul`; under ``torch.autocast``, its dtype. A gradient has the
         dtype of its operand.

@@ -1,9 +1,10 @@
 """Batching: equal elementwise steps of different arrays become one launch.
 
-Steps are equal if their kernels are: the same formula, sizes, strides and alignment. One launch
-computes all of them, each as a copy of the formula with arrays and scalars of its own
-(:attr:`ptxgen.spec.pointwise.Form.copies`), so no bit changes. A step is moved to an earlier or a
-later one of its kind only past steps that neither read what it writes nor write what it uses.
+Steps are equal if they compute the same formula, of arrays of the same shapes and strides. One
+launch computes all of them, each as a copy of the formula with arrays and scalars of its own
+(:attr:`ptxgen.spec.pointwise.Form.copies`), so no bit changes. It accesses memory as the least
+aligned arrays allow. A step is moved to an earlier or a later one of its kind only past steps that
+neither read what it writes nor write what it uses.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 from ptxgen.graph.fuse import elementwise
 from ptxgen.graph.inplace import may_overlap
 from ptxgen.graph.worth import microseconds
-from ptxgen.program.buffer import Buffer
+from ptxgen.ops.pointwise import problem
+from ptxgen.program.buffer import ALIGN, Buffer
 from ptxgen.program.step import Operand, Program, Step
 from ptxgen.spec.abi import PARAMETERS_MAX
 from ptxgen.spec.pointwise import COPIES_MAX, Form, PointwiseSpec
@@ -65,14 +67,25 @@ class _Group:
         if count == 1:
             return first
         assert isinstance(first.problem.dtype, Form), "of equal elementwise steps"
-        form = replace(first.problem.dtype, copies=count)
+        formula, shape = first.problem.dtype.formula, first.writes()[0].shape
+        least = {n: _least_aligned([s.bind[n] for s in self.steps]) for n in first.bind}
+        name = first.problem.what.split(" of shape")[0]
+        made = problem(name, formula, shape, least, len(formula.outputs))
+        assert isinstance(made.dtype, Form), "that of a formula"
+        form = replace(made.dtype, copies=count)
         bind: dict[str, Operand] = {
             form.operand(name, copy): x
             for copy, step in enumerate(self.steps)
             for name, x in step.bind.items()
         }
-        what = f"{first.problem.what}, {count} times"
-        return Step(replace(first.problem, dtype=form, batch=(count, 1), what=what), bind)
+        what = f"{made.what}, {count} times"
+        return Step(replace(made, dtype=form, batch=(count, 1), what=what), bind)
+
+
+def _least_aligned(operands: Sequence[Operand]) -> Operand:
+    """Returns the array with the least aligned address, or one of the scalars."""
+    arrays = [x for x in operands if isinstance(x, Buffer)]
+    return min(arrays, key=lambda x: x.address & -x.address or ALIGN) if arrays else operands[0]
 
 
 def _interleaved(a: Buffer, b: Buffer) -> bool:
@@ -108,19 +121,24 @@ def _period(x: Buffer) -> _Period | None:
 
 
 def _group(step: Step) -> _Group:
-    key, most = None, 1
-    problem = step.problem
-    if elementwise(step) is not None and not dict(problem.values)["FACTOR"]:
-        assert isinstance(problem.dtype, Form), "the table's"
-        key, most = (problem.dtype, problem.values, problem.scalars), _copies(problem.dtype)
+    key, most, formula = None, 1, elementwise(step)
+    if formula is not None and not dict(step.problem.values)["FACTOR"]:
+        facts = tuple(
+            (name, (x.shape, x.strides, x.dtype) if isinstance(x, Buffer) else None)
+            for name, x in step.bind.items()
+        )
+        key, most = (formula, facts), _copies(step.problem.dtype)
     return _Group([step], key, most, step.nbytes)
 
 
 @lru_cache(maxsize=4096)
-def _copies(form: Form) -> int:
-    """Returns the largest number of copies of ``form`` whose arguments fit a launch."""
-    one, two = (PointwiseSpec("wide", replace(form, copies=n)).abi.size for n in (1, 2))
-    return min(COPIES_MAX, 1 + (PARAMETERS_MAX - one) // (two - one))
+def _copies(form: Any) -> int:
+    """Returns the largest number of copies of a form whose arguments fit a launch, with as many
+    strides as its arrays can have.
+    """
+    some = replace(form, sets=tuple(range(len(form.arrays))), steps="s" * len(form.arrays))
+    one, two = (PointwiseSpec("wide", replace(some, copies=n)).abi.size for n in (1, 2))
+    return min(COPIES_MAX, 1 + max(PARAMETERS_MAX - one, 0) // (two - one))
 
 
 def batched(program: Program) -> Iterator[Step]:

@@ -104,6 +104,20 @@ def test_slices_that_share_bytes_stay_apart():
     assert steps(after) == ["exp of shape [6, 4]"] * 3
 
 
+def test_batches_are_saved_and_loaded(tmp_path):
+    arrays = [numpy.random.default_rng(i).standard_normal((3, 5)).astype("f4") for i in range(5)]
+
+    def function(*x):
+        return tuple(f.mul(f.exp(a), i + 0.5) for i, a in enumerate(x))
+
+    captured = ptxgen.capture(function, *arrays, passes=graph.fewer)
+    assert len(captured.program.steps) == 1
+    captured.save(tmp_path / "batch")
+    loaded = ptxgen.load(tmp_path / "batch")
+    for got, expected in zip(loaded(*arrays), function(*arrays), strict=True):
+        assert (got == expected).all()
+
+
 @pytest.mark.parametrize("change", ["chain", "shape", "dtype", "between", "over"])
 def test_steps_that_differ_or_depend_stay_apart(change):
     b = ProgramBuilder(OPERATIONS)

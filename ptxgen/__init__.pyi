@@ -234,6 +234,16 @@ def batch_norm_train(
     eps: float = 1e-05,
     stream: Stream = None,
 ) -> tuple[ArrayT, ArrayT, ArrayT]: ...
+def col2im(
+    x: ArrayT,
+    size: Sequence[int],
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    stream: Stream = None,
+) -> ArrayT: ...
 def conv(
     x: ArrayT,
     w: Array,
@@ -444,6 +454,16 @@ def grouped_linear_wgrad(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def im2col(
+    x: ArrayT,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
 def index_add(
     x: ArrayT,
     indices: Array,
@@ -530,6 +550,8 @@ def linear_cross_entropy(
     tier: str = 'auto',
     chunk: int | None = None,
     check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    out_dtype: DtypeLike | None = None,
     stream: Stream = None,
 ) -> ArrayT: ...
 def linear_cross_entropy_grad(
@@ -538,6 +560,7 @@ def linear_cross_entropy_grad(
     target: Array,
     bias: Array | None = None,
     *,
+    loss: Array | tuple[Array, ...] | None = None,
     dx: Array | bool | None = True,
     dw: Array | bool | None = True,
     dbias: Array | bool | None = None,
@@ -552,6 +575,7 @@ def linear_cross_entropy_grad(
     tier: str = 'auto',
     chunk: int | None = None,
     check: bool = False,
+    out_dtype: DtypeLike | None = None,
     stream: Stream = None,
 ) -> tuple[ArrayT, ArrayT | None, ArrayT | None, ArrayT | None]: ...
 def linear_dgrad(
@@ -645,10 +669,12 @@ def logsumexp(
 def matmul(
     a: ArrayT,
     b: Array,
+    bias: Array | None = None,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
     tier: str = 'auto',
+    activation: str | None = None,
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
@@ -674,6 +700,16 @@ def mean(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def min_pool(
+    x: ArrayT,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
+) -> tuple[ArrayT, Any]: ...
 def moe_combine(y: ArrayT, places: Array, weights: Array, *, stream: Stream = None) -> ArrayT: ...
 def moe_dispatch(
     x: ArrayT,
@@ -703,6 +739,16 @@ def prod(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
+) -> ArrayT: ...
+def prod_pool(
+    x: ArrayT,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
 ) -> ArrayT: ...
 def resize(
     x: ArrayT,
@@ -929,6 +975,15 @@ def sum(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
+) -> ArrayT: ...
+def sum_pool(
+    x: ArrayT,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
 ) -> ArrayT: ...
 def topk(
     x: ArrayT,

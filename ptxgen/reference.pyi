@@ -208,6 +208,16 @@ def chain16(
     core: Any,
     begin: ArrayLike | None = None,
 ) -> NDArray[Any]: ...
+def col2im(
+    x: ArrayLike,
+    size: Sequence[int],
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    stream: Any = None,
+) -> NDArray[Any]: ...
 def conv(
     x: ArrayLike,
     w: ArrayLike,
@@ -393,6 +403,16 @@ def grouped_linear_wgrad(
     kernel: Any = None,
     stream: Any = None,
 ) -> NDArray[Any]: ...
+def im2col(
+    x: ArrayLike,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
 def index_add(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> NDArray[Any]: ...
 def int4_gemm(
     a: ArrayLike,
@@ -477,6 +497,7 @@ def linear_cross_entropy(
     layout: str = 'nk',
     tier: str = 'auto',
     chunk: int | None = None,
+    out_dtype: Any = None,
     arch: str = 'sm_90',
 ) -> NDArray[Any]: ...
 def linear_cross_entropy_grad(
@@ -485,6 +506,7 @@ def linear_cross_entropy_grad(
     target: ArrayLike,
     bias: ArrayLike | None = None,
     *,
+    loss: Any = None,
     dx: Any = True,
     dw: Any = True,
     dbias: Any = None,
@@ -495,6 +517,7 @@ def linear_cross_entropy_grad(
     layout: str = 'nk',
     tier: str = 'auto',
     chunk: int | None = None,
+    out_dtype: Any = None,
     arch: str = 'sm_90',
     **numbers: Any,
 ) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None, NDArray[Any] | None]: ...
@@ -579,10 +602,12 @@ def logsumexp(
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
+    bias: ArrayLike | None = None,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
     tier: str = 'auto',
+    activation: str | None = None,
     out_dtype: Any = None,
     arch: str = 'sm_90',
     out: Any = None,
@@ -610,6 +635,16 @@ def mean(
     stream: Any = None,
     **numbers: Any,
 ) -> NDArray[Any]: ...
+def min_pool(
+    x: ArrayLike,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Any = None,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def moe_combine(
     y: ArrayLike,
     places: ArrayLike,
@@ -646,6 +681,16 @@ def prod(
     kernel: Any = None,
     stream: Any = None,
     **numbers: Any,
+) -> NDArray[Any]: ...
+def prod_pool(
+    x: ArrayLike,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Any = None,
 ) -> NDArray[Any]: ...
 def quantized_embedding(
     indices: ArrayLike,
@@ -886,6 +931,15 @@ def sum(
     kernel: Any = None,
     stream: Any = None,
     **numbers: Any,
+) -> NDArray[Any]: ...
+def sum_pool(
+    x: ArrayLike,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Any = None,
 ) -> NDArray[Any]: ...
 def topk(x: ArrayLike, k: int, *, largest: bool = True) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def umap_knn(x: ArrayLike, k: int, *, stream: Any = None) -> tuple[NDArray[Any], NDArray[Any]]: ...

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial, wraps
+from math import prod
 from random import Random
 from typing import Any
 
@@ -184,6 +185,8 @@ def _matmul(d: Draw) -> dict[str, Any]:
         "b": d.array((*d.one(batch, ()), *((n, k) if tb else (k, n))), dtype),
         "transpose_a": ta,
         "transpose_b": tb,
+        **d.some("bias", lambda: d.array((n,), dtype)),
+        **(d.some("activation", d.one("relu", "gelu", "silu")) if dtype != "f64" else {}),
     }
 
 
@@ -345,6 +348,7 @@ def _fused(d: Draw) -> dict[str, Any]:
     }
     given |= d.some("bias", lambda: d.array((n,), dtype))
     given |= d.some("reduction", d.one("none", "sum", "mean")) | d.some("softcap", 30.0)
+    given |= d.some("out_dtype", NUMPY[dtype].name, 0.3)
     return given | d.some("chunk", d.one(1, 7, 16))
 
 
@@ -836,6 +840,23 @@ def _pool(d: Draw, *, mean: bool = False) -> dict[str, Any]:
     return given
 
 
+def _columns(d: Draw, *, back: bool = False) -> dict[str, Any]:
+    rank = d.one(1, 2, 3)
+    window = tuple(d.one(1, 2, 3) for _ in range(rank))
+    size = tuple(d.size(8, k) for k in window)
+    how = d.some("stride", d.one(1, 2, (2,) * rank)) | d.some("padding", d.one(1, 3))
+    channels, lead = d.size(3), d.one((), (2,))
+    if not back:
+        return {"x": d.array((*lead, channels, *size), d.one(*FLOATS)), "window": window, **how}
+    stride, padding = (
+        formulas._per(how.get(n, v), rank) for n, v in (("stride", 1), ("padding", 0))
+    )
+    of = zip(size, window, stride, padding, strict=True)
+    counts = [(n + 2 * p - k) // s + 1 for n, k, s, p in of]
+    shape = (*lead, channels * prod(window), prod(counts))
+    return {"x": d.array(shape, d.one(*FLOATS)), "size": size, "window": window, **how}
+
+
 def _adaptive(d: Draw) -> dict[str, Any]:
     rank = d.one(1, 2, 3)
     size = tuple(d.size(5, 1) for _ in range(rank))
@@ -896,6 +917,8 @@ def written() -> dict[str, Operation]:
         *(("batch_norm", _channels(*_RUNNING)), ("batch_norm_train", _channels(train=True))),
         ("layer_norm2d", _channels()),
         *(("max_pool", _pool), ("avg_pool", partial(_pool, mean=True))),
+        *((name, _pool) for name in ("min_pool", "sum_pool", "prod_pool")),
+        *(("im2col", _columns), ("col2im", partial(_columns, back=True))),
         *(("dropout", _dropout), ("umap_knn", _neighbours)),
         *(("resize", _resize), ("resize_nearest_2x", _images)),
         *(("adaptive_max_pool", _adaptive), ("adaptive_avg_pool", _adaptive)),

@@ -123,10 +123,19 @@ def wgrad(x: Any, dy: Any, *, layout: str, chain: bool = False, **_: Any) -> Num
     return found if layout == "kn" else found.mT
 
 
-def matmul(a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, **_: Any) -> Num:
+def matmul(
+    a: Any,
+    b: Any,
+    bias: Any = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    activation: str | None = None,
+    **_: Any,
+) -> Num:
     one, other = num(a), num(b)
     one, other = one.mT if transpose_a else one, other.mT if transpose_b else other
-    return dot(one, other, core_of(a.dtype))
+    z = dot(one, other, core_of(a.dtype))
+    return activated(activation, z if bias is None else z + num(bias))
 
 
 def spans(offsets: Any, rows: int) -> list[slice]:
@@ -481,14 +490,26 @@ def cross_entropy(x: Any, target: Any, **how: Any) -> Num:
 
 
 def linear_cross_entropy(
-    x: Any, w: Any, target: Any, bias: Any = None, chunk: Any = None, **how: Any
+    x: Any,
+    w: Any,
+    target: Any,
+    bias: Any = None,
+    chunk: Any = None,
+    out_dtype: Any = None,
+    **how: Any,
 ) -> Num:
     z = linear(x, w, bias, layout="nk").rounded(x.dtype)
     return _loss(z, target, **{**_LOSS, **how})[0]
 
 
 def linear_cross_entropy_grad(
-    x: Any, w: Any, target: Any, bias: Any = None, chunk: Any = None, **how: Any
+    x: Any,
+    w: Any,
+    target: Any,
+    bias: Any = None,
+    chunk: Any = None,
+    out_dtype: Any = None,
+    **how: Any,
 ) -> Any:
     how = {**_LOSS, **how}
     z = linear(x, w, bias, layout="nk").rounded(x.dtype)
@@ -954,7 +975,7 @@ def _pooled(x: Any, spans: Any) -> Any:
         yield at, np.asarray(x)[(..., *cut)], cut
 
 
-def _max_of(x: Any, spans: Any) -> Any:
+def _max_of(x: Any, spans: Any, least: bool = False) -> Any:
     x, rank = np.asarray(x), len(spans)
     image = x.shape[-rank:]
     lead, shape = x.shape[:-rank], tuple(len(s) for s in spans)
@@ -963,7 +984,7 @@ def _max_of(x: Any, spans: Any) -> Any:
     for at, window, cut in _pooled(x, spans):
         where_ = places[cut].reshape(-1)
         flat = window.reshape(*lead, len(where_))
-        wide = flat.astype(np.float64)
+        wide = -flat.astype(np.float64) if least else flat.astype(np.float64)
         nan = np.isnan(wide)
         first = np.where(nan, -np.inf, wide).argmax(-1)
         last = flat.shape[-1] - 1 - nan[..., ::-1].argmax(-1)
@@ -1004,6 +1025,72 @@ def max_pool(
     x: Any, window: Any, stride: Any = (), padding: Any = (), dilation: Any = (), ceil: bool = False
 ) -> Any:
     return _max_of(x, _pool_how(x, window, stride, padding, dilation, ceil)[0])
+
+
+def min_pool(
+    x: Any, window: Any, stride: Any = (), padding: Any = (), dilation: Any = (), ceil: bool = False
+) -> Any:
+    return _max_of(x, _pool_how(x, window, stride, padding, dilation, ceil)[0], True)
+
+
+def sum_pool(x: Any, window: Any, stride: Any = (), padding: Any = (), ceil: bool = False) -> Num:
+    return avg_pool(x, window, stride, padding, ceil, divisor=1)
+
+
+def prod_pool(
+    x: Any, window: Any, stride: Any = (), padding: Any = (), dilation: Any = (), ceil: bool = False
+) -> Num:
+    spans = _pool_how(x, window, stride, padding, dilation, ceil)[0]
+    rank = len(spans)
+    shape = (*np.shape(x)[:-rank], *(len(s) for s in spans))
+    v, e = np.zeros(shape), np.zeros(shape)
+    for at, taps, _ in _pooled(x, spans):
+        own = _prod(taps.reshape(*taps.shape[:-rank], -1))
+        v[(..., *at)], e[(..., *at)] = own.v, own.e
+    return Num(v, e, working(x.dtype))
+
+
+def _column_places(size: Any, window: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+    """Yields tap, window, and the image coordinates of each element of a channel's columns."""
+    rank = len(window)
+    s, p, d = (_per(v, rank) for v in (stride, padding, dilation))
+    counts = [(size[i] + 2 * p[i] - d[i] * (window[i] - 1) - 1) // s[i] + 1 for i in range(rank)]
+    for j, tap in enumerate(np.ndindex(*window)):
+        for o, at in enumerate(np.ndindex(*counts)):
+            place = tuple(at[i] * s[i] + tap[i] * d[i] - p[i] for i in range(rank))
+            yield j, o, place, all(0 <= q < n for q, n in zip(place, size, strict=True))
+
+
+def im2col(
+    x: Any, window: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, **_: Any
+) -> Any:
+    x, rank = np.asarray(x), len(window)
+    size = x.shape[-rank:]
+    places = list(_column_places(size, window, stride, padding, dilation))
+    y = np.zeros((*x.shape[:-rank], places[-1][0] + 1, places[-1][1] + 1), x.dtype)
+    for j, o, place, inside in places:
+        if inside:
+            y[..., j, o] = x[(..., *place)]
+    return y.reshape(*x.shape[: -rank - 1], -1 if x.size else y.shape[-3] * y.shape[-2],
+                     y.shape[-1])  # fmt: skip
+
+
+def col2im(
+    x: Any, size: Any, window: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
+) -> Num:
+    taps = prod(window)
+    z = num(np.reshape(x, (*np.shape(x)[:-2], np.shape(x)[-2] // taps, taps, np.shape(x)[-1])))
+    terms: dict[Any, Any] = {}
+    for j, o, place, inside in _column_places(size, window, stride, padding, dilation):
+        if inside:
+            terms.setdefault(place, []).append((j, o))
+    lead = z.shape[:-2]
+    v, e = np.zeros((*lead, *size)), np.zeros((*lead, *size))
+    for place, pairs in terms.items():
+        j, o = map(list, zip(*sorted(pairs, key=lambda pair: pair[1]), strict=True))
+        own = z[..., j, o].sum(-1)
+        v[(..., *place)], e[(..., *place)] = own.v, own.e
+    return Num(v, e, z.p)
 
 
 def avg_pool(
@@ -1659,6 +1746,8 @@ FORMULAS: dict[str, Formula] = {
     **{"dropout": dropout, "sample": sample, "umap_knn": umap_knn, "conv": conv},
     **{"conv_dgrad": conv_dgrad, "conv_wgrad": conv_wgrad, "conv_transpose": conv_transpose},
     **{"max_pool": max_pool, "avg_pool": avg_pool, "adaptive_max_pool": adaptive_max_pool},
+    **{"min_pool": min_pool, "sum_pool": sum_pool, "prod_pool": prod_pool},
+    **{"im2col": im2col, "col2im": col2im},
     **{"adaptive_avg_pool": adaptive_avg_pool, "resize": resize},
     **{"resize_nearest_2x": resize_nearest_2x, "linear_recurrence": linear_recurrence},
     **{"selective_scan": selective_scan, "gated_delta_rule": gated_delta_rule, "ssd": ssd},

@@ -48,6 +48,7 @@ TITLES = {
     "products": "Products",
     "grouped": "Products",
     "conv": "Convolutions",
+    "im2col": "Convolutions",
     "moe": "Mixtures of experts",
     "triangular": "Triangular systems",
     "quantized": "Quantized products",
@@ -124,6 +125,8 @@ class Operation(NamedTuple):
         """Returns an argument's shape: 4 elements an axis, recurrences 8, quantized products 64."""
         if parameter in ("cos", "sin"):
             return 4, 2
+        if self.row in ("im2col", "col2im"):
+            return (1, 4, 4) if self.row == "im2col" else (4, 1)  # four taps, one window
         if self.row.startswith("attention"):
             return (1, 2, 4) if parameter == "lse" else (1, 2, 4, 8)
         found = OPERATIONS[self.row].forms if self.row else None

@@ -26,8 +26,9 @@ from ptxgen.program.step import Operand, Program, Step
 from ptxgen.runtime.strided import Ints, overlaps_itself, spread
 from ptxgen.spec.pointwise import Form
 
-ARRAYS_MAX = 16
-"""Most arrays that a region reads and writes: each needs registers for strides and vectors."""
+ARRAYS_MAX = 17
+"""Most arrays that a region reads and writes, such as 16 operands and a result: each needs
+registers for strides and vectors."""
 NODES_MAX = 256
 """Most operations in a region's formula."""
 DISTANCE_MAX = 64
@@ -99,14 +100,16 @@ class Region:
 
 
 def elementwise(step: Step) -> Formula | None:
-    """Returns the formula of an elementwise step; None for any other step."""
+    """Returns the formula of an elementwise step; None for any other step, and for one that
+    computes several copies of a formula.
+    """
     if step.problem.table != TABLE or step.kernel is not None or step.also_read:
         return None
     if not step.writes()[0].size:
         return None
     form = step.problem.dtype
     assert isinstance(form, Form), "the table's"
-    return form.formula
+    return form.formula if form.copies == 1 else None
 
 
 def region(step: Step, number: int) -> Region | None:

@@ -64,7 +64,7 @@ def _same_layout(a: Buffer, b: Buffer) -> bool:
     return (a.shape, a.dtype) == (b.shape, b.dtype) and all(s == t for n, s, t in found if n > 1)
 
 
-def _may_overlap(a: Buffer, b: Buffer) -> bool:
+def may_overlap(a: Buffer, b: Buffer) -> bool:
     """Whether two arrays may share bytes."""
     (low, high), (first, last) = a.span(), b.span()
     return a.memory is b.memory and low < last and first < high
@@ -118,7 +118,7 @@ def _without_copy(
     change = next((i for i in writing if i > first), at) if whole else first
     for i in range(change, last + 1):
         step = steps[i]
-        met = [b for b in (step.buffers() if i < at else step.writes()) if _may_overlap(b, target)]
+        met = [b for b in (step.buffers() if i < at else step.writes()) if may_overlap(b, target)]
         if i != at and met and (whole or i != change or not _in_order(step, memory, target, shift)):
             return None
     gone = {at, first} if whole else {at}
@@ -132,10 +132,10 @@ def _in_order(step: Step, memory: Memory, target: Buffer, shift: int) -> bool:
     """
     of = region(step, 0)
     made = [b for _, b in of.results if b.memory is memory] if of else []
-    if of is None or len(made) != 1 or any(_may_overlap(b, target) for _, b in of.results):
+    if of is None or len(made) != 1 or any(may_overlap(b, target) for _, b in of.results):
         return False
     to = replace(made[0], memory=target.memory, offset=made[0].offset + shift)
-    met = (b for b in of.reads.values() if isinstance(b, Buffer) and _may_overlap(b, target))
+    met = (b for b in of.reads.values() if isinstance(b, Buffer) and may_overlap(b, target))
     return all(b.offset == to.offset and _same_layout(b, to) for b in met)
 
 

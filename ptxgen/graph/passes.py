@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from ptxgen.errors import OptionError
+from ptxgen.graph.batch import batched
 from ptxgen.graph.epilogues import in_epilogues
 from ptxgen.graph.fuse import fused, together
 from ptxgen.graph.fuse_concat import in_parts
@@ -205,6 +206,13 @@ def reuse(program: Program) -> Program:
     return _with_steps(program, reused(program))
 
 
+def batch(program: Program) -> Program:
+    """Computes equal elementwise steps of different arrays in one launch, up to 64 of them. It runs
+    last, since other passes take the steps one by one.
+    """
+    return _with_steps(program, batched(program))
+
+
 PASSES: Final[dict[str, Pass]] = {
     "inplace": inplace,
     "common": common,
@@ -217,6 +225,7 @@ PASSES: Final[dict[str, Pass]] = {
     "fuse_reductions": fuse_reductions,
     "fuse_horizontal": fuse_horizontal,
     "reuse": reuse,
+    "batch": batch,
 }
 """The passes by name, in the order in which they run."""
 RENAMED: Final[dict[str, str]] = {

@@ -39,13 +39,14 @@ WGRAD = Signature(
 )
 MATMUL = Signature(
     "matmul",
-    ("a", "b"),
+    ("a", "b", "bias"),
     ("out",),
     {
-        "nn": {"a": "* M K", "b": "* K N", "out": "* M N"},
-        "nt": {"a": "* M K", "b": "* N K", "out": "* M N"},
-        "tn": {"a": "* K M", "b": "* K N", "out": "* M N"},
-        "tt": {"a": "* K M", "b": "* N K", "out": "* M N"},
+        "nn": {"a": "* M K", "b": "* K N", "bias": "N", "out": "* M N"},
+        "nt": {"a": "* M K", "b": "* N K", "bias": "N", "out": "* M N"},
+        "tn": {"a": "* K M", "b": "* K N", "bias": "N", "out": "* M N"},
+        "tt": {"a": "* K M", "b": "* N K", "bias": "N", "out": "* M N"},
     },
     _SIZES,
+    optional=frozenset({"bias"}),
 )

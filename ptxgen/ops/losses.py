@@ -15,16 +15,16 @@ from typing import Annotated, Any
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError, UncoveredError
 from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.flce import LINEAR_CROSS_ENTROPY, chunk_of, rows_at_once, segmented
-from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real, Reduction, Tier
+from ptxgen.numerics.option import Bool, Choice, Dtype, Integer, Kernel, Real, Reduction, Tier
 from ptxgen.numerics.row_reductions import TABLE, Z_LOSS, no_class
 from ptxgen.numerics.vocab_segments import segments
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.views import ALIGN_MAX, check_contiguous, check_dtype
+from ptxgen.ops.views import ALIGN_MAX, check_contiguous, check_dtype, result_dtype, single
 from ptxgen.ops.vocab_segments import Ignored, Smoothing, Softcap
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
-from ptxgen.program.parameters import Either, Written
+from ptxgen.program.parameters import Either, Out, Written
 
 ZLoss = Annotated[float, Z_LOSS]
 Chunk = Annotated[int | None, Integer(1)]
@@ -57,15 +57,19 @@ def _in_range(of: str, classes: Callable[[Mapping[str, Any], Mapping[str, Any]],
     return check
 
 
-def _reduced(b: Any, losses: Any, target: Any, reduction: str, ignore_index: int) -> Any:
-    """Reduces the rows' losses: returns them ("none"), their "sum", or their "mean"."""
+def _reduced(
+    b: Any, losses: Any, target: Any, reduction: str, ignore_index: int, out: Any = None
+) -> Any:
+    """Reduces the rows' losses: returns them ("none"), their "sum", or their "mean". ``out``:
+    memory of the losses' dtype for a sum or mean, or None.
+    """
     if reduction == "none":
         return losses
     flat = b.reshape(losses, (prod(losses.shape),))
     if reduction == "sum":
-        return b.rows("sum", flat)
+        return b.rows("sum", flat, out=out)
     targets = b.packed(b.reshape(target, flat.shape))
-    return b.rows("mean_loss", flat, targets, ignore_index=ignore_index)
+    return b.rows("mean_loss", flat, targets, ignore_index=ignore_index, out=out)
 
 
 # -- of logits --------------------------------------------------------------------------------
@@ -143,7 +147,7 @@ def _linear_vjp(b: Builder, at: Backward) -> Gradients:
     """Gradients of ``linear_cross_entropy``; the logits are recomputed."""
     wanted = {f"d{n}": n in at.needs for n in ("x", "w", "bias")}
     given = (at[n] for n in ("x", "w", "target", "bias"))
-    how = {n: v for n, v in at.options.items() if n != "check"}
+    how = {n: v for n, v in at.options.items() if n not in ("check", "out_dtype")}
     _, *found = b.linear_cross_entropy_grad(*given, **wanted, dy=b.packed(at.dys[0]), **how)
     return {n: d for n, d in zip(("x", "w", "bias"), found, strict=True) if n in at.needs}
 
@@ -174,6 +178,8 @@ def linear_cross_entropy(
     tier: Tier = "auto",
     chunk: Chunk = None,
     check: Bool = False,
+    out: Out = None,
+    out_dtype: Dtype = None,
 ) -> Buffer:
     """``cross_entropy(linear(x, w, bias), target)``, without the logits in memory.
 
@@ -183,7 +189,8 @@ def linear_cross_entropy(
         ``reduction="none"``.
     Dtypes
         ``x`` and ``w`` bfloat16, float16, float32 or float64; ``bias`` as they are, or float32;
-        ``target`` int64 or int32. The loss is float32 (float64 of float64).
+        ``target`` int64 or int32. The loss is float32 (float64 of float64) or, if ``out`` or
+        ``out_dtype`` says so, has the dtype of ``x``: it is then rounded once more.
     Options
         ``reduction``, ``ignore_index``, ``label_smoothing``, ``softcap``, ``z_loss``, ``check``: as
         of :func:`ptxgen.cross_entropy`. If every target is ``ignore_index``, the mean and its
@@ -203,7 +210,8 @@ def linear_cross_entropy(
         ``ptxgen/ops/losses.py``; chunking follows Liger-Kernel.
     """
     how = _Options(reduction, ignore_index, label_smoothing, softcap, z_loss, layout, tier, chunk)
-    loss: Buffer = _FusedLoss(b, x, w, target, bias, how, {}).lowered(None, False)[0]
+    of = _FusedLoss(b, x, w, target, bias, how, {}, single(out), out_dtype)
+    loss: Buffer = of.lowered(None, False)[0]
     return loss
 
 
@@ -220,6 +228,7 @@ def linear_cross_entropy_grad(
     target: Buffer,
     bias: Buffer | None = None,
     *,
+    loss: Out = None,
     dx: Wanted = True,
     dw: Wanted = True,
     dbias: Wanted = None,
@@ -234,18 +243,20 @@ def linear_cross_entropy_grad(
     tier: Tier = "auto",
     chunk: Chunk = None,
     check: Bool = False,
+    out_dtype: Dtype = None,
 ) -> tuple[Buffer | None, ...]:
     """The loss and its gradients ``(loss, dx, dw, dbias)``, in one pass over the rows.
 
     Shapes
         Those of :func:`ptxgen.linear_cross_entropy`; a gradient has its argument's shape.
     Dtypes
-        As there; a gradient has its argument's dtype, or that of the memory passed.
+        As there, the loss by ``loss`` or ``out_dtype``; a gradient has its argument's dtype, or
+        that of the memory passed.
     Gradients
-        ``dx``, ``dw``, ``dbias``: True, False (then None is returned), or memory to write to, of
-        the operand's dtype or the accumulation dtype (float32; float64 of float64). ``dbias`` is by
-        default True if there is a bias. ``accumulate`` adds dw and dbias to their memory, such as a
-        main gradient.
+        ``loss``: memory for the loss, or None. ``dx``, ``dw``, ``dbias``: True, False (then None is
+        returned), or memory to write to, of the operand's dtype or the accumulation dtype (float32;
+        float64 of float64). ``dbias`` is by default True if there is a bias. ``accumulate`` adds dw
+        and dbias to their memory, such as a main gradient.
         ``dy``: the incoming gradient by the loss: a scalar, an array of one (both at no cost), or
         for "none" one a row (default: 1).
     Options
@@ -271,7 +282,8 @@ def linear_cross_entropy_grad(
     wanted = {n: None if m is True else m for n, m in given if m is not False and m is not None}
     if accumulate and not any(wanted.get(n) is not None for n in ("dw", "dbias")):
         raise OptionError("accumulate=True adds to dw and dbias, but no memory is passed")
-    return _FusedLoss(b, x, w, target, bias, how, wanted).lowered(dy, accumulate)
+    of = _FusedLoss(b, x, w, target, bias, how, wanted, single(loss), out_dtype)
+    return of.lowered(dy, accumulate)
 
 
 @dataclass(frozen=True)
@@ -295,7 +307,7 @@ class _Options:
 class _FusedLoss:
     """Lowers one call of a fused loss, and of its gradients. ``how``: its options; ``wanted``:
     names of the gradients to compute ("dx", "dw", "dbias"), with their memory, or None for new
-    memory.
+    memory; ``out``, ``out_dtype``: memory and dtype of the loss, or None.
     """
 
     def __init__(
@@ -307,6 +319,8 @@ class _FusedLoss:
         bias: Buffer | None,
         how: _Options,
         wanted: Mapping[str, Buffer | None],
+        out: Buffer | None,
+        out_dtype: str | None,
     ) -> None:
         check_dtype("x", x.dtype, DTYPES)
         check_dtype("target", target.dtype, ("int64", "int32"))
@@ -328,6 +342,10 @@ class _FusedLoss:
         self.target = b.packed(b.reshape(target, (m,)))
         self.chunk = chunk_of(m, n, k, x.itemsize, bool(wanted), how.chunk)
         self.of = {"layout": how.layout, "tier": how.tier}
+        dtype = result_dtype(out_dtype, out, self.wide, (self.wide, self.dtype))
+        shape = self.shape if how.reduction == "none" else ()
+        self.out = None if out is None else b.result(shape, dtype, out)
+        self.loss = shape, dtype
 
     def _memory(self, name: str, memory: Buffer | None) -> Buffer:
         """Returns memory for gradient ``name``: ``memory``, checked, or a new buffer for None."""
@@ -344,8 +362,7 @@ class _FusedLoss:
         """Records the launches of the call; returns the loss, dx, dw and dbias, or Nones."""
         b, (m, _, k), wanted = self.b, self.sizes, self.wanted
         if b.abstract:
-            shape = self.shape if self.how.reduction == "none" else ()
-            return (b.empty(shape, self.wide), *map(wanted.get, ("dx", "dw", "dbias")))
+            return (b.result(*self.loss, self.out), *map(wanted.get, ("dx", "dw", "dbias")))
         losses = b.empty((m,), self.wide, "losses")
         share = self._share(dy) if wanted else None
         if wanted or not self._try_without_logits(losses):
@@ -371,9 +388,10 @@ class _FusedLoss:
                     down.add(z, first)
             if down is not None:
                 down.finish()
-        loss = _reduced(
-            b, b.reshape(losses, self.shape), self.target, self.how.reduction, self.how.ignore_index
-        )
+        options, rows = self.how, b.reshape(losses, self.shape)
+        memory = self.out if self.loss[1] == self.wide else None
+        loss = _reduced(b, rows, self.target, options.reduction, options.ignore_index, memory)
+        loss = b.delivered(b.cast(loss, self.loss[1]), self.out)
         return (loss, *map(wanted.get, ("dx", "dw", "dbias")))
 
     def _chunks(self, rows: int) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,5 @@
-"""Pooling: the largest element, or the mean, of windows of images, in 1 to 3 dimensions.
+"""Pooling: the largest or least element, mean, sum or product of windows of images, in 1 to 3
+dimensions.
 
 A window's elements are its taps. Tap j of all windows is a strided view of the image, and one
 pointwise formula reads the views of all taps, ascending. Gradients are gathered: an image element
@@ -11,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from math import inf, prod
 from typing import Annotated, Any
@@ -257,14 +258,21 @@ def _views(b: Builder, x: Any, axes: Sequence[Axis]) -> Iterator[Any]:
         yield view
 
 
-def windowed(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
-    """Copies windows to ``[..., *taps, *counts]``, with 0 outside the images (``unfold``)."""
+def windowed(
+    b: ProgramBuilder,
+    x: Buffer,
+    axes: Sequence[Axis],
+    out: Buffer | None = None,
+) -> Buffer:
+    """Copies windows to ``[..., *taps, *counts]``, in ``out`` if it is given, with 0 outside the
+    images (``im2col``).
+    """
     x = _taps(b, x, axes, 0)
     lead = x.ndim - len(axes)
     steps = list(zip(x.strides[lead:], axes, strict=True))
     shape = *x.shape[:lead], *(a.taps for a in axes), *(a.count for a in axes)
     by = *(s * a.dilation for s, a in steps), *(s * a.step for s, a in steps)
-    return b.copied(x.laid(shape, (*x.strides[:lead], *by)))
+    return b.copied(x.laid(shape, (*x.strides[:lead], *by)), out)
 
 
 def _as_rows(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
@@ -292,25 +300,28 @@ def _numbered(what: str, function: Callable[..., Any]) -> Callable[[int], Pointw
     return made
 
 
-def _largest(*taps: Any) -> Any:
-    """Formula of the largest tap and its index: the first of equal ones, the last of NaNs, and -1
-    if none is above -inf.
+def _largest(*taps: Any, least: bool = False) -> Any:
+    """Formula of the largest tap (the least if ``least``) and its index: the first of equal ones,
+    the last of NaNs, and -1 if none is above -inf (below inf).
     """
-    best, which = const(-inf, taps[0].type), const(-1, "i32")
+    best, which = const(inf if least else -inf, taps[0].type), const(-1, "i32")
     for i, x in enumerate(taps):
-        taken = (x > best) | (x != x)
+        taken = (x < best if least else x > best) | (x != x)
         best, which = where(taken, x, best), where(taken, const(i, "i32"), which)
     return best, which
 
 
-_max = _numbered("largest", _largest)
+_max, _min = _numbered("largest", _largest), _numbered("least", partial(_largest, least=True))
 _nan_at = Pointwise(lambda x, at: where(x != x, at, -1), "nan_at")
-_index_of_largest = Pointwise(
-    lambda best, first, nan: where(
-        cast(nan, "i64") >= 0, cast(nan, "i64"), where(best > -inf, cast(first, "i64"), -1)
+_index_of_first = Pointwise(
+    lambda best, first, nan, beyond: where(
+        cast(nan, "i64") >= 0, cast(nan, "i64"), where(best != beyond, cast(first, "i64"), -1)
     ),
     "which",
 )
+"""Formula of the index of a window's largest or least tap, of its index by argmax or argmin, and
+that of its last NaN (or -1): -1 if ``best`` is ``beyond``, which padding holds.
+"""
 
 
 @cache
@@ -358,22 +369,26 @@ def largest(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> Buffer:
     return found
 
 
-def _pooled(b: ProgramBuilder, x: Buffer, axes: Sequence[Axis]) -> tuple[Buffer, Buffer]:
-    """Returns the largest element of each window, and its flat index in the image."""
+def _pooled(
+    b: ProgramBuilder, x: Buffer, axes: Sequence[Axis], least: bool = False
+) -> tuple[Buffer, Buffer]:
+    """Returns the largest element of each window, or the least, and its flat index in the image."""
     check_dtype("x", x.dtype, FLOATS)
     shape = _results(x, axes)
     if b.abstract or not prod(shape):
         return b.result(shape, x.dtype), b.result(shape, "int64")
-    spread = _taps(b, x, axes, -inf)
+    outside = inf if least else -inf
+    spread = _taps(b, x, axes, outside)
     taps = prod(a.taps for a in axes)
     if taps <= TAPS_MAX:
-        given = tuple(_views(b, spread, axes))
-        best, which = b.call(_max(taps), *given, out_dtype=(x.dtype, "int32"))
+        given, function = tuple(_views(b, spread, axes)), (_min if least else _max)(taps)
+        best, which = b.call(function, *given, out_dtype=(x.dtype, "int32"))
     else:
         rows = _as_rows(b, spread, axes)
-        best, first = b.amax(rows, axis=-1), b.argmax(rows, axis=-1)
+        value, index = (b.amin, b.argmin) if least else (b.amax, b.argmax)
+        best, first = value(rows, axis=-1), index(rows, axis=-1)
         nan = b.amax(b.call(_nan_at, rows, _ramp(b, taps, x), out_dtype="int64"), axis=-1)
-        which = b.call(_index_of_largest, best, first, nan)
+        which = b.call(_index_of_first, best, first, nan, outside)
     numbers: list[Any] = []
     for i, a in enumerate(axes):
         if a.even:
@@ -505,6 +520,17 @@ def _mean(
         given = [b.sum(_as_rows(b, spread, axes), axis=-1, out_dtype=b.wide(x))]
     found: Buffer = b.call(formula, *given, *counts, out_dtype=x.dtype)
     return found
+
+
+# -- products -----------------------------------------------------------------------------------
+def _times(*taps: Any) -> Any:
+    total = taps[0]
+    for x in taps[1:]:
+        total = total * x
+    return total
+
+
+_product = _numbered("product", _times)
 
 
 # -- gradients ----------------------------------------------------------------------------------
@@ -689,6 +715,37 @@ def _max_vjp(b: Builder, at: Backward) -> Gradients:
     return {"x": max_gradient(b, at.dys[0], at.results[1], axes, b.dtype(x))}
 
 
+def _sum_vjp(b: Builder, at: Backward) -> Gradients:
+    """Gradient of sum pooling: each element sums ``dy`` of the windows around it."""
+    x, dy = at["x"], at.dys[0]
+    if not prod(dy.shape):
+        return {"x": b.filled(x.shape, b.dtype(x), 0.0, x)}
+    return {"x": mean_gradient(b, dy, _fixed_of(at), b.dtype(x), divisor=1)}
+
+
+def _prod_vjp(b: Builder, at: Backward) -> Gradients:
+    """Gradient of product pooling: each element sums, over the windows around it, ``dy`` times the
+    product of the window's other elements.
+    """
+    x, dy, axes = at["x"], at.dys[0], _fixed_of(at)
+    rank = len(axes)
+    if not prod(dy.shape):
+        return {"x": b.filled(x.shape, b.dtype(x), 0.0, x)}
+    spread = _taps(b, b.cast(x, b.wide(x)), axes, 1.0)
+    size = spread.shape[len(spread.shape) - rank :]
+    how = {"window": tuple(a.taps for a in axes), "stride": tuple(a.step for a in axes)}
+    how["dilation"] = tuple(a.dilation for a in axes)
+    columns = b.im2col(b.reshape(spread, (-1, 1, *size)), **how)
+    rows = b.packed(b.transpose(columns))
+    each = b.packed(b.reshape(b.cast(dy, b.wide(x)), rows.shape[:-1]))
+    found = b.transpose(b.rows("prod_backward", rows, each))
+    found = b.cast(b.col2im(found, size, **how), b.dtype(x))
+    found = b.reshape(found, spread.shape)
+    for i, a in enumerate(axes, len(x.shape) - rank):
+        found = b.narrow(found, i, a.before, a.size)
+    return {"x": found}
+
+
 def _mean_vjp(b: Builder, at: Backward) -> Gradients:
     """Gradient of mean pooling: each element sums ``dy / size`` of the windows around it."""
     axes = adapted(at["x"], at.options["size"]) if "size" in at.options else _fixed_of(at)
@@ -733,6 +790,34 @@ def max_pool(
     return _pooled(b, x, fixed(x, window, stride, padding, dilation, ceil))
 
 
+@op(vjp=_max_vjp, results=("values", "indices"))
+def min_pool(
+    b: ProgramBuilder,
+    x: Buffer,
+    window: Window,
+    *,
+    stride: Numbers = (),
+    padding: Numbers = (),
+    dilation: Numbers = (),
+    ceil: Bool = False,
+) -> tuple[Buffer, Buffer]:
+    """``min(x[window])`` of each window, and its flat index in its image.
+
+    Shapes
+        As of :func:`ptxgen.max_pool`.
+    Dtypes
+        As of :func:`ptxgen.max_pool`.
+    Order
+        Nothing is added. The first of equal elements is taken; a NaN before all numbers, of several
+        NaNs the last. Padding is never taken. A window's result depends on that window alone.
+        :func:`ptxgen.reference.min_pool` returns the same.
+    Errors
+        As of :func:`ptxgen.max_pool`: ShapeError, DtypeError, OptionError, DeviceError, GradError
+        or CompileError, before anything is launched or written.
+    """
+    return _pooled(b, x, fixed(x, window, stride, padding, dilation, ceil), least=True)
+
+
 @op(vjp=_mean_vjp)
 def avg_pool(
     b: ProgramBuilder,
@@ -765,6 +850,72 @@ def avg_pool(
     """
     axes = fixed(x, window, stride, padding, (), ceil)
     return _mean(b, x, axes, count_padding, divisor)
+
+
+@op(vjp=_sum_vjp)
+def sum_pool(
+    b: ProgramBuilder,
+    x: Buffer,
+    window: Window,
+    *,
+    stride: Numbers = (),
+    padding: Numbers = (),
+    ceil: Bool = False,
+) -> Buffer:
+    """``sum(x[window])`` of each window.
+
+    Shapes
+        As of :func:`ptxgen.max_pool`, without dilation.
+    Dtypes
+        ``x`` float32, bfloat16, float16 or float64, and so the result.
+    Order
+        The sum of :func:`ptxgen.avg_pool`, rounded to the dtype: the bits of ``avg_pool`` with
+        ``divisor=1``. :func:`ptxgen.reference.sum_pool` returns the same bits.
+    Errors
+        As of :func:`ptxgen.max_pool`: ShapeError, DtypeError, OptionError, DeviceError, GradError
+        or CompileError, before anything is launched or written.
+    """
+    return _mean(b, x, fixed(x, window, stride, padding, (), ceil), divisor=1)
+
+
+@op(vjp=_prod_vjp)
+def prod_pool(
+    b: ProgramBuilder,
+    x: Buffer,
+    window: Window,
+    *,
+    stride: Numbers = (),
+    padding: Numbers = (),
+    dilation: Numbers = (),
+    ceil: Bool = False,
+) -> Buffer:
+    """``prod(x[window])`` of each window.
+
+    Shapes
+        As of :func:`ptxgen.max_pool`.
+    Dtypes
+        ``x`` float32, bfloat16, float16 or float64, and so the result.
+    Order
+        Contract ``pointwise/1``: up to 32 elements of a window are multiplied ascending, more as a
+        row of ``rows/1``, in f32 (f64 of float64); the padding is 1. The product is rounded to the
+        dtype. A window's result depends on that window alone. In its gradient each window is a row
+        of ``prod``'s; they are added as by :func:`ptxgen.col2im`, and rounded once.
+        :func:`ptxgen.reference.prod_pool` returns the same bits.
+    Errors
+        As of :func:`ptxgen.max_pool`: ShapeError, DtypeError, OptionError, DeviceError, GradError
+        or CompileError, before anything is launched or written.
+    """
+    check_dtype("x", x.dtype, FLOATS)
+    axes = fixed(x, window, stride, padding, dilation, ceil)
+    shape, taps = _results(x, axes), prod(a.taps for a in axes)
+    if b.abstract or not prod(shape):
+        return b.result(shape, x.dtype)
+    spread = _taps(b, x, axes, 1.0)
+    if taps > TAPS_MAX:
+        found: Buffer = b.prod(_as_rows(b, spread, axes), axis=-1, out_dtype=x.dtype)
+        return found
+    found = b.call(_product(taps), *_views(b, spread, axes), out_dtype=x.dtype)
+    return found
 
 
 @op(vjp=_max_vjp, results=("values", "indices"))

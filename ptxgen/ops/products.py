@@ -89,7 +89,8 @@ def linear(
         does the result. Where these have 16 bits, ``bias`` may be float32, and so may the result,
         if ``out`` or ``out_dtype`` say so. Where one of x and w is float32 and the other has 16
         bits, a step of its own converts the other (and a 16-bit bias) to float32, exactly, and the
-        product is that of float32.
+        product is that of float32. A weight that is used often is better converted once, by
+        ``ptxgen.functions.cast(w, "float32")``: the bits are the same.
     Tiers
         ``"simt"``: FMA units, contract ``fma/3`` (``fma64/2`` of float64); all dtypes. ``"tc"``:
         tensor cores, contract ``tc16/3``; 16-bit dtypes. ``"auto"``: tc for 16 bits, else simt.
@@ -279,11 +280,18 @@ def linear_wgrad(
 
 def _matmul_vjp(b: Builder, at: Backward) -> Gradients:
     """Gradients of ``matmul``, as products. The gradient of a broadcast operand is a sum of
-    products in f32, rounded once: ``linear_wgrad`` for a matrix b, else a sum over the batch.
+    products in f32, rounded once: ``linear_wgrad`` for a matrix b, else a sum over the batch. That
+    of a bias, and derivatives of activations, are as those of ``linear``.
     """
     tier, transposed = at.options["tier"], {n: at.options[f"transpose_{n}"] for n in ("a", "b")}
     left, right = (b.transpose(at[n]) if transposed[n] else at[n] for n in ("a", "b"))
-    g, found = b.packed(b.cast(at.dys[0], shared(b, left, right))), {}
+    (dy,), activation, bias = at.dys, at.options["activation"], at["bias"]
+    if activation == "relu":
+        dy = b.gradient_of("relu", at.results[0], dy)
+    elif activation not in (None, "none"):
+        z = b.matmul(left, right, bias, tier=tier, out_dtype="float32")
+        dy = b.gradient_of(activation, z, dy)
+    g, found = b.packed(b.cast(dy, shared(b, left, right))), {}
 
     def gradient(one: Any, other: Any, of: Any) -> Any:
         if tuple(of.shape[:-2]) == tuple(g.shape[:-2]):
@@ -299,7 +307,10 @@ def _matmul_vjp(b: Builder, at: Backward) -> Gradients:
         found["b"] = _wgrad(b, left, g, b.dtype(right), layout="kn", tier=tier)
     elif "b" in at.needs:
         found["b"] = gradient(b.transpose(left), g, right)
-    return {n: b.transpose(d) if transposed[n] else d for n, d in found.items()}
+    found = {n: b.transpose(d) if transposed[n] else d for n, d in found.items()}
+    if "bias" in at.needs:
+        found["bias"] = bias_gradient(b, g, b.dtype(bias))
+    return found
 
 
 _LAYOUTS = {(False, False): "nn", (False, True): "nt", (True, False): "tn", (True, True): "tt"}
@@ -311,23 +322,27 @@ def matmul(
     to: ProgramBuilder,
     a: Buffer,
     b: Buffer,
+    bias: Buffer | None = None,
     *,
     transpose_a: Bool = False,
     transpose_b: Bool = False,
     tier: Tier = "auto",
+    activation: Activation = None,
     out: Out = None,
     out_dtype: Dtype = None,
     kernel: Kernel = None,
 ) -> Buffer:
-    """``op(a) · op(b)`` of matrices; op transposes with ``transpose_a`` or ``transpose_b``.
+    """``activation(op(a) · op(b) + bias)`` of matrices; op transposes with ``transpose_a`` or
+    ``transpose_b``.
 
     Shapes
         ``a`` ``[..., M, K]`` (``[..., K, M]`` with ``transpose_a``); ``b`` ``[..., K, N]``
-        (``[..., N, K]`` with ``transpose_b``); the result ``[..., M, N]``. The leading dimensions
-        broadcast as NumPy's do. K = 0 gives zeros.
+        (``[..., N, K]`` with ``transpose_b``); ``bias`` ``[N]``, for all products of a batch; the
+        result ``[..., M, N]``. The leading dimensions broadcast as NumPy's do. K = 0 gives
+        ``activation(bias)``, or zeros.
     Dtypes
         float32, bfloat16, float16 or float64, the same for both, and so the result; float32 from
-        16 bits, if ``out`` or ``out_dtype`` say so. float32 with 16 bits is served as by
+        16 bits, if ``out`` or ``out_dtype`` say so. ``bias``, and float32 with 16 bits: as of
         :func:`ptxgen.linear`.
     Order
         That of :func:`ptxgen.linear`: ``matmul(a, b)`` and ``linear(a, b)`` have one contract. Each
@@ -351,7 +366,14 @@ def matmul(
     array([[ 3.,  3.],
            [12., 12.]], dtype=float32)
     """
-    layout, of = _LAYOUTS[transpose_a, transpose_b], {"a": a, "b": b}
     return gemm.lowered(
-        to, MATMUL, of, single(out), layout=layout, tier=tier, out_dtype=out_dtype, kernel=kernel
+        to,
+        MATMUL,
+        {"a": a, "b": b, "bias": bias},
+        single(out),
+        layout=_LAYOUTS[transpose_a, transpose_b],
+        tier=tier,
+        out_dtype=out_dtype,
+        activation=activation,
+        kernel=kernel,
     )

@@ -47,6 +47,8 @@ from ptxgen.tiles import TABLES
 
 LAYOUT = "nk"
 """Layout of the weight of the dense product that has the same bits."""
+ROWS = 256
+"""Rows of a weight of which pieces have a multiple, if they are dequantized one after the other."""
 ALIGNMENTS = {"data": 16}
 """Required alignment of a quantized weight's arrays, in bytes, by array name. An array that is not
 listed needs the alignment of its elements.
@@ -101,10 +103,29 @@ def _lowered(
         padded = -(-sizes["K"] // PIECE) * PIECE  # rows in scratch memory are whole pieces
         size = sizes["N"] * padded * BYTES[dtype]
         ((problem, _),) = found.launched(y)
+        if size > SCRATCH_MAX and like is dense.LINEAR and not _direct(problem, key, row):
+            rows = max(SCRATCH_MAX // (padded * BYTES[dtype]) // ROWS * ROWS, ROWS)
+            for start in range(0, sizes["N"], rows):
+                part = _part(b, given, start, min(rows, sizes["N"] - start))
+                to = b.narrow(y, -1, start, min(rows, sizes["N"] - start))
+                how = out_dtype, accumulate, activation, kernel
+                _lowered(b, signature, like, {**operands, **part}, format, to, *how)
+            return y
         b.launch(lambda: _quantized(problem, key, row, size), {**bind, "c": y}, kernel)
     else:
         gemm.check_out(y, gemm.matrices("out", y, ())[0])
     return y
+
+
+def _part(
+    b: ProgramBuilder, given: Mapping[str, Buffer], start: int, count: int
+) -> dict[str, Buffer]:
+    """Returns the arrays of ``count`` rows of a weight, and their elements of a bias, by name."""
+    return {
+        name: x if name == "groups" else b.narrow(x, 0, start, count)
+        for name, x in given.items()
+        if name in (*ARRAYS, "bias")
+    }
 
 
 def _by_name(*arrays: Buffer | None) -> dict[str, Buffer | None]:
@@ -135,24 +156,32 @@ def _quantized(found: Problem, key: Key, row: WeightFormat, size: int) -> Proble
     of format ``row``. Raises ShapeError if the dequantized weight, ``size`` bytes, exceeds scratch
     memory, and no kernel reads the codes.
     """
-    dtype = Quantized(str(found.dtype), row)
-    made = replace(
+    made = _renamed(found, key, row)
+    if size > SCRATCH_MAX and not _direct(found, key, row):
+        raise ShapeError(
+            f"the weight has {size} bytes when it is dequantized, which {made} takes: it may "
+            f"have {SCRATCH_MAX}; split it along N, or lay x out at multiples of 16 bytes"
+        )
+    return made
+
+
+def _renamed(found: Problem, key: Key, row: WeightFormat) -> Problem:
+    return replace(
         found,
         table=key,
-        dtype=dtype,
+        dtype=Quantized(str(found.dtype), row),
         values=tuple(pair for pair in found.values if pair[0] != "ALIGN_B"),
         what=f"quantized_{found.what} {row.name}",
     )
-    if size > SCRATCH_MAX:
-        table, given = TABLES[key], made.given(1)
-        environment = table.space.environment(given)
-        direct = any(r.takes(dtype) and r.requires.evaluate(environment) for r in table.routes)
-        if not direct:
-            raise ShapeError(
-                f"the weight has {size} bytes when it is dequantized, which {made} takes: it may "
-                f"have {SCRATCH_MAX}; split it along N, or lay x out at multiples of 16 bytes"
-            )
-    return made
+
+
+def _direct(found: Problem, key: Key, row: WeightFormat) -> bool:
+    """Whether a route of table ``key`` computes the dense product ``found`` with a weight of format
+    ``row`` that is larger than scratch memory when it is dequantized: from its codes.
+    """
+    made, table = _renamed(found, key, row), TABLES[key]
+    environment = table.space.environment(made.given(1))
+    return any(r.takes(made.dtype) and r.requires.evaluate(environment) for r in table.routes)
 
 
 def _table(row: WeightFormat, dtype: str, asked: str, storage: str) -> Key:
@@ -423,7 +452,8 @@ def linear(
     Storage
         Rows of x may have any pitch, and stride 1 along the last dimension. Where no kernel reads
         the codes (formats other than prepared ones, rows off 16 bytes, or many rows in float32),
-        the weight is dequantized into scratch memory of the stream, at most 1 GiB.
+        the weight is dequantized into scratch memory of the stream, at most 1 GiB: a larger weight
+        in pieces along N, one after the other, with the same bits.
     Errors
         Those of :func:`ptxgen.linear`; so are the other arguments.
     Source

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ptxgen.errors import OptionError
-from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, NAMES
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, NAMES, name_of
 from ptxgen.numerics.flce import REDUCTIONS, chunk_of
 from ptxgen.oracle import ops
 from ptxgen.oracle.formula import stored, widened
@@ -32,6 +32,7 @@ def linear_cross_entropy(
     layout: str = "nk",
     tier: str = "auto",
     chunk: int | None = None,
+    out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Any:
     """Cross-entropy of ``x @ W (+ bias)``, with the bits of :func:`ptxgen.linear_cross_entropy`,
@@ -46,7 +47,8 @@ def linear_cross_entropy(
         softcap=softcap,
         z_loss=z_loss,
     )
-    return _reduced(losses, np.asarray(target), reduction, ignore_index)
+    loss = _reduced(losses, np.asarray(target), reduction, ignore_index)
+    return loss if out_dtype is None else stored(loss, NAMES[name_of(out_dtype, "out_dtype")])
 
 
 def linear_cross_entropy_grad(
@@ -55,6 +57,7 @@ def linear_cross_entropy_grad(
     target: ArrayLike,
     bias: ArrayLike | None = None,
     *,
+    loss: Any = None,
     dx: Any = True,
     dw: Any = True,
     dbias: Any = None,
@@ -65,13 +68,14 @@ def linear_cross_entropy_grad(
     layout: str = "nk",
     tier: str = "auto",
     chunk: int | None = None,
+    out_dtype: Any = None,
     arch: str = "sm_90",
     **numbers: Any,
 ) -> tuple[Any, Any, Any, Any]:
     """Returns loss, dx, dw and dbias with the bits of :func:`ptxgen.linear_cross_entropy_grad`,
     whose arguments it takes.
 
-    An array passed as ``dx``, ``dw`` or ``dbias`` sets the dtype of that gradient; with
+    An array passed as ``loss``, ``dx``, ``dw`` or ``dbias`` sets the dtype of that result; with
     ``accumulate`` the arrays passed as dw and dbias are added to the results. No array is written.
     """
     wide = "float64" if np.asarray(x).dtype == np.float64 else "float32"
@@ -88,9 +92,12 @@ def linear_cross_entropy_grad(
     losses, peak, scale = joined(z, targets, **numbers)
     numbers.pop("z_loss", None)
     g = logit_gradient(z, targets, peak, scale, share, **numbers)
-    loss = _reduced(losses, targets, reduction, ignore_index)
-    loss = loss.reshape(np.shape(target)) if reduction == "none" else loss
-    found: list[Any] = [loss, None, None, None]
+    total = _reduced(losses, targets, reduction, ignore_index)
+    total = total.reshape(np.shape(target)) if reduction == "none" else total
+    wanted = _dtype(loss) if out_dtype is None else out_dtype
+    if wanted is not None:
+        total = stored(total, NAMES[name_of(wanted, "out_dtype")])
+    found: list[Any] = [total, None, None, None]
     if dx is not False:
         of_x = ops.linear_dgrad(g, weight, out_dtype=_dtype(dx), **how)
         found[1] = of_x.reshape(np.shape(x))

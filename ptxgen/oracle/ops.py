@@ -131,18 +131,25 @@ def linear_wgrad(
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
+    bias: ArrayLike | None = None,
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
     tier: str = "auto",
+    activation: str | None = None,
     out_dtype: Any = None,
     arch: str = "sm_90",
 ) -> Array:
-    """``op(a) @ op(b)``, where ``op`` transposes the last two dimensions if ``transpose_a`` or
-    ``transpose_b``: ``[..., M, K]`` and ``[..., K, N]``, with leading dimensions that broadcast.
+    """``activation(op(a) @ op(b) + bias)``, where ``op`` transposes the last two dimensions if
+    ``transpose_a`` or ``transpose_b``: ``[..., M, K]`` and ``[..., K, N]``, with leading dimensions
+    that broadcast; ``bias`` is ``[N]``.
     """
+    activation = check_activation(activation)
     layout = "nt"[bool(transpose_a)] + "nt"[bool(transpose_b)]
-    given, shape, kind = _read(MATMUL, {"a": a, "b": b}, layout, tier, arch, out_dtype)
+    operands = {"a": a, "b": b, "bias": bias}
+    given, shape, kind = _read(MATMUL, operands, layout, tier, arch, out_dtype)
+    if activation != "none" and not kind.contract.activations:
+        raise OptionError(f"activation={activation!r}: {kind.contract} has none")
     left = given["a"].swapaxes(-1, -2) if transpose_a else given["a"]
     right = given["b"].swapaxes(-1, -2) if transpose_b else given["b"]
     batch = shape[:-2]
@@ -151,7 +158,9 @@ def matmul(
     total = np.empty(shape, np.float64 if kind.contract.accumulator == "f64" else np.float32)
     for each in np.ndindex(*batch):
         total[each] = _product(left[each], right[each], kind)
-    return _finish(total, None, kind)
+    if "bias" in given:
+        total = _add(total, _wide(given["bias"]))
+    return _finish(activate(activation, total) if activation != "none" else total, None, kind)
 
 
 @dataclass(frozen=True)

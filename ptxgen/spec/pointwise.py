@@ -62,6 +62,8 @@ SPACE = Space(
 )
 
 VECTOR_BYTES = 16
+COPIES_MAX = 64
+"""Most copies of a formula, each of arrays of its own, that one launch computes."""
 BESIDE = 4
 """Square blocks that are neighbours along the second dimension and are copied by neighbouring
 lanes."""
@@ -79,16 +81,23 @@ class Form:
     array (the formula's inputs in order, without scalars, then its results) the index of its set.
     ``steps``: a letter for each set, its step along the innermost dimension: "v" 1, in aligned
     vectors; "u" 0; "w" any, but "v" along the next dimension; "s" any. ``rank``: number of
-    dimensions.
+    dimensions. ``copies``: how often a launch computes the formula, each time of other arrays and
+    scalars of the same strides; grid.y counts them.
     """
 
     formula: Formula
     sets: tuple[int, ...]
     steps: str
     rank: int
+    copies: int = 1
 
     def __str__(self) -> str:
-        return f"{self.formula} {self.sets} {self.steps} {self.rank}"
+        several = f" x{self.copies}" if self.copies > 1 else ""
+        return f"{self.formula} {self.sets} {self.steps} {self.rank}{several}"
+
+    def operand(self, name: str, copy: int) -> str:
+        """Name of the kernel argument of operand ``name`` of the formula, in a copy."""
+        return name if self.copies == 1 else f"{name}_{copy}"
 
     @cached_property
     def arrays(self) -> tuple[Input | Output, ...]:
@@ -108,7 +117,8 @@ class Form:
         a product with 1 is exact and rounds to the dtype that it came from.
         """
         outputs = self.formula.outputs
-        if len(outputs) > 1 or outputs[0].node.op != "mul" or self.rank > 1:
+        several = len(outputs) > 1 or self.copies > 1
+        if several or outputs[0].node.op != "mul" or self.rank > 1:
             return None
         set_of = dict(zip((a.name for a in self.arrays), self.sets, strict=True))
         for x, by in itertools.permutations(outputs[0].node.args):
@@ -193,6 +203,7 @@ class PointwiseSpec(KernelSpec):
         check(len(form.sets) == len(form.arrays), name, "sets", form.sets, len(form.arrays))
         check(set(form.sets) == set(range(len(form.steps))), name, "sets", form.sets, form.steps)
         check(1 <= form.rank <= RANK_MAX, name, "rank", form.rank, f"1 .. {RANK_MAX}")
+        check(1 <= form.copies <= COPIES_MAX, name, "copies", form.copies, f"1 .. {COPIES_MAX}")
         check(self.indexing != "flat" or form.rank == 1, name, "dimensions of flat", form.rank, 1)
         found = form.factor is not None or self.indexing != "factor"
         check(found, name, "result of factor", form.formula.text, "an array times a number")
@@ -216,6 +227,10 @@ class PointwiseSpec(KernelSpec):
     def of(self, dtype: Hashable) -> PointwiseSpec:
         """Returns this kernel for a :class:`Form`; for a dtype, the kernel itself."""
         return replace(self, form=dtype) if isinstance(dtype, Form) else self
+
+    @property
+    def batched(self) -> bool:
+        return self.indexing != "factor"  # of a Form with as many copies
 
     @property
     def vectors(self) -> bool:
@@ -286,17 +301,25 @@ class PointwiseSpec(KernelSpec):
         for dimension in range(0 if stepped else 1, self.form.rank):
             yield dimension, f"t{of}_{dimension}"
 
-    @cached_property
-    def abi(self) -> Abi:
+    @property
+    def operands(self) -> Mapping[str, str]:
+        """C++ type of each operand of the formula, by name: arguments, then results."""
         # In the order of a call's arguments: a launch writes scalars, like pointers, as 8 bytes.
         given = sorted(self.form.formula.inputs, key=lambda i: int(i.name[1:]))
-        pointers = [
-            ptr(i.name, "unsigned long long")
-            if i.kind == "scalar"
-            else ptr(i.name, f"const {cuda.STORAGE[i.dtype]}*")
+        scalar = "unsigned long long"
+        read = {
+            i.name: scalar if i.kind == "scalar" else f"const {cuda.STORAGE[i.dtype]}*"
             for i in given
+        }
+        return read | {o.name: f"{cuda.STORAGE[o.dtype]}*" for o in self.form.formula.outputs}
+
+    @cached_property
+    def abi(self) -> Abi:
+        pointers = [
+            ptr(self.form.operand(name, copy), of)
+            for copy in range(self.form.copies)
+            for name, of in self.operands.items()
         ]
-        pointers += [ptr(o.name, f"{cuda.STORAGE[o.dtype]}*") for o in self.form.formula.outputs]
         blocks = [Param(name, "i64") for name in ("blocks", "b1")]
         params = blocks if self.indexing == "blocks" else [Param("count", "i64")]
         for name in self.divisors:
@@ -381,6 +404,7 @@ class PointwiseSpec(KernelSpec):
         return (
             f"contract {self.contract}: {self.contract.step}",
             f"{self.indexing}: {self.form.rank} dimensions, vectors of {self.vector}",
+            *([f"{self.form.copies} copies, of other arrays"] if self.form.copies > 1 else ()),
             *(lines if len(lines) <= 60 else [*lines[:20], "...", *lines[-40:]]),
         )
 

@@ -35,7 +35,8 @@ def _pointwise() -> RouteTable:
 
 def _pinned() -> Iterator[PointwiseSpec]:
     """Yields kernels for the goldens: one whose result's bounds fix most bits, square blocks in two
-    and in four dimensions, and casts and a copy of dtypes of 8 bits.
+    and in four dimensions, three copies of a formula with a scalar, and casts and a copy of dtypes
+    of 8 bits.
     """
     from ptxgen.numerics.functions import silu
 
@@ -43,6 +44,8 @@ def _pinned() -> Iterator[PointwiseSpec]:
     yield PointwiseSpec("flat", Form(formula, (0, 0), "v", 1), vectors_per_thread=2)
     yield PointwiseSpec("blocks", Form(formula, (0, 1), "wv", 2))
     yield PointwiseSpec("blocks", Form(formula, (0, 1), "vw", 4))
+    formula = Formula((Output("y0", "f32", read("x0", "f32") * read("x1", "f32", "scalar")),))
+    yield PointwiseSpec("flat", Form(formula, (0, 0), "v", 1, copies=3), vectors_per_thread=2)
     x, y = read("x0", "e4m3"), read("x1", "i8")
     made = {"e5m2": cast(x, "e5m2"), "e4m3": x, "u8": cast(y, "u8")}
     outputs = (Output(f"y{i}", dtype, node) for i, (dtype, node) in enumerate(made.items()))

@@ -109,6 +109,16 @@ def batch_norm_train(
     eps: float = 1e-05,
     stream: Stream = None,
 ) -> tuple[Tensor, Tensor, Tensor]: ...
+def col2im(
+    x: Tensor,
+    size: Sequence[int],
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    stream: Stream = None,
+) -> Tensor: ...
 def conv(
     x: Tensor,
     w: Tensor,
@@ -286,6 +296,16 @@ def grouped_linear_wgrad(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Tensor: ...
+def im2col(
+    x: Tensor,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
 def index_add(
     x: Tensor,
     indices: Tensor,
@@ -422,6 +442,16 @@ def mean(
     *,
     out_dtype: DtypeLike | None = None,
 ) -> Tensor: ...
+def min_pool(
+    x: Tensor,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
+) -> tuple[Tensor, Tensor]: ...
 def moe_combine(y: Tensor, places: Tensor, weights: Tensor, *, stream: Stream = None) -> Tensor: ...
 def moe_dispatch(
     x: Tensor,
@@ -448,6 +478,16 @@ def prod(
     keepdim: bool = False,
     *,
     out_dtype: DtypeLike | None = None,
+) -> Tensor: ...
+def prod_pool(
+    x: Tensor,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    dilation: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
 ) -> Tensor: ...
 def resize(
     x: Tensor,
@@ -578,6 +618,15 @@ def sum(
     keepdim: bool = False,
     *,
     out_dtype: DtypeLike | None = None,
+) -> Tensor: ...
+def sum_pool(
+    x: Tensor,
+    window: Sequence[int],
+    *,
+    stride: int | Sequence[int] = (),
+    padding: int | Sequence[int] = (),
+    ceil: bool = False,
+    stream: Stream = None,
 ) -> Tensor: ...
 def topk(
     x: Tensor,

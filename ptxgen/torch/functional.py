@@ -175,17 +175,19 @@ def linear(
 def matmul(
     a: torch.Tensor,
     b: torch.Tensor,
+    bias: torch.Tensor | None = None,
     *,
     tier: str = "auto",
+    activation: str | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """``a · b`` of matrices or batches of them: :func:`ptxgen.matmul` with gradients, which are
-    products as well.
+    """``activation(a · b + bias)`` of matrices or batches of them: :func:`ptxgen.matmul` with
+    gradients, which are products as well.
 
     Shapes
-        ``a`` ``[..., M, K]`` and ``b`` ``[..., K, N]``, with leading dimensions that broadcast; the
-        result ``[..., M, N]``. Transposed and expanded views (``a.mT``, ``b.expand(...)``) cost
-        nothing. Operands with strides that no kernel reads are copied.
+        ``a`` ``[..., M, K]`` and ``b`` ``[..., K, N]``, with leading dimensions that broadcast;
+        ``bias`` ``[N]``; the result ``[..., M, N]``. Transposed and expanded views (``a.mT``,
+        ``b.expand(...)``) cost nothing. Operands with strides that no kernel reads are copied.
     Dtypes
         Those of :func:`ptxgen.matmul`; under ``torch.autocast``, its dtype. A gradient has the
         dtype of its operand.
@@ -199,7 +201,8 @@ def matmul(
         ``ptxgen/torch/functional.py``.
     """
     a, b = _autocast_factors(a, b)
-    found: torch.Tensor = function(OPERATIONS["matmul"])(a, b, tier=tier, out_dtype=out_dtype)
+    how = {"tier": tier, "activation": activation, "out_dtype": out_dtype}
+    found: torch.Tensor = function(OPERATIONS["matmul"])(a, b, bias, **how)
     return found
 
 

@@ -4,7 +4,7 @@ pooling, unfolding, padding, resizing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import compress
 from math import prod
@@ -12,20 +12,12 @@ from typing import Any, Final
 
 import torch
 
+from ptxgen.errors import ShapeError
 from ptxgen.numerics.formula import where
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.channels import batch_norm_alone, batch_norm_gradients, batch_norm_scale
 from ptxgen.ops.pointwise import Pointwise
-from ptxgen.ops.pool import (
-    Axis,
-    adapted,
-    fixed,
-    largest,
-    max_gradient,
-    mean_gradient,
-    overlapped,
-    windowed,
-)
+from ptxgen.ops.pool import adapted, fixed, largest, max_gradient, mean_gradient
 from ptxgen.ops.resize import resize_by, resize_gradient, resized
 from ptxgen.program.buffer import imagined
 from ptxgen.program.invoke import Frame
@@ -288,34 +280,25 @@ _POOLING: Final[dict[str, Serve]] = {
 """Handlers of pooling operators, by name; PyTorch calls those of 2 dimensions for 1 dimension."""
 
 
-def _sliding(size: Any, window: Any, dilation: Any, padding: Any, stride: Any) -> list[Axis]:
-    """Returns the windows of ``unfold`` and ``fold`` along each axis of an image of ``size``."""
-    given = zip(size, window, dilation, padding, stride, strict=True)
-    return [Axis(n, (n + 2 * p - d * (k - 1) - 1) // s + 1, k, s, p, d) for n, k, d, p, s in given]
+def _im2col(b: Any, tier: str, x: Any, window: Any, *how: Any) -> Any:
+    """Lowers ``im2col`` (``F.unfold``); ``how``: dilation, padding and stride."""
+    return _columns(b.im2col, x, window, how=how)
 
 
-def im2col(b: Any, x: Any, *how: Any) -> Any:
-    """Lowers ``im2col``, in compiled graphs only: it moves values, so ``batch_invariant()`` blocks
-    leave it to PyTorch. ``how``: kernel size, dilation, padding and stride, each (height, width).
-    """
-    axes = _sliding(x.shape[-2:], *how)
-    found = windowed(b, x, axes)
-    taps, counts = prod(a.taps for a in axes), prod(a.count for a in axes)
-    return b.reshape(found, (*x.shape[:-3], x.shape[-3] * taps, counts))
-
-
-def _col2im(b: Any, tier: str, x: Any, size: Any, *how: Any) -> Any:
-    """Lowers ``col2im``: sums windows ``[..., C · taps, count]`` in images ``[..., C, *size]``."""
+def _col2im(b: Any, tier: str, x: Any, size: Any, window: Any, *how: Any) -> Any:
+    """Lowers ``col2im`` (``F.fold``); ``how``: dilation, padding and stride."""
     require_floats(x)
-    if len(x.shape) not in (2, 3) or not prod(x.shape):
+    return _columns(b.col2im, x, size, window, how=how)
+
+
+def _columns(function: Callable[..., Any], x: Any, *sizes: Any, how: Sequence[Any]) -> Any:
+    if not prod(x.shape):
         raise NotServed(UNKNOWN)
-    axes = _sliding(size, *how)
-    taps, counts = prod(a.taps for a in axes), [a.count for a in axes]
-    if x.shape[-2] % taps or x.shape[-1] != prod(counts) or min(counts) < 1:
-        raise NotServed(UNKNOWN)  # PyTorch refuses it in its own words
-    lead = *x.shape[:-2], x.shape[-2] // taps
-    windows = b.reshape(x, (*lead, *(a.taps for a in axes), *counts))
-    return b.contiguous(overlapped(b, windows, axes, x.dtype))
+    dilation, padding, stride = how
+    try:
+        return function(x, *sizes, stride=stride, padding=padding, dilation=dilation)
+    except ShapeError:  # PyTorch refuses it in its own words
+        raise NotServed(UNKNOWN) from None
 
 
 # -- padding with what is there -------------------------------------------------------------
@@ -428,6 +411,7 @@ LOWERED: Final[dict[str, Serve]] = {
     "cudnn_batch_norm": _reserving(_batch_norm),
     **dict.fromkeys(("native_batch_norm_backward", "batch_norm_backward"), _batch_norm_backward),
     "cudnn_batch_norm_backward": _cudnn_backward,
+    "im2col": _im2col,
     "col2im": _col2im,
     **{
         f"{kind}_pad{rank}d_backward": _padded_backward(kind)

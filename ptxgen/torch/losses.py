@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
+from ptxgen.errors import DtypeError
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.invoke import Frame
@@ -45,6 +46,7 @@ def linear_cross_entropy(
     layout: str = "nk",
     tier: str = "auto",
     chunk: int | None = None,
+    out_dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
     """``cross_entropy(linear(x, w, bias), target)``: :func:`ptxgen.linear_cross_entropy` with
     gradients with respect to x, w and the bias.
@@ -73,13 +75,19 @@ def linear_cross_entropy(
         x, bias, dtype = autocast(x, bias)
         w = w if dtype is None else rounded(w, dtype)
     how = (reduction, ignore_index, label_smoothing, softcap, z_loss, layout, tier, chunk)
+    if out_dtype not in (None, x.dtype, _wide(x.dtype)):
+        raise DtypeError(
+            f"out_dtype is {out_dtype}; takes {_wide(x.dtype)} or {x.dtype}, that of x"
+        )
     asked = (x, w, bias)
     recorded = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in asked)
+    found: torch.Tensor
     if not recorded:
-        return _op(x, w, target, bias, None, _NONE, how)[0]
-    apply = _Fused.apply if gradient_wanted(*asked, target) is None else _recorded
-    found: torch.Tensor = apply(x, w, bias, target, sums, how)
-    return found
+        found = _op(x, w, target, bias, None, _NONE, how)[0]
+    else:
+        apply = _Fused.apply if gradient_wanted(*asked, target) is None else _recorded
+        found = apply(x, w, bias, target, sums, how)
+    return found if out_dtype is None else found.to(out_dtype)
 
 
 class LinearCrossEntropy(torch.nn.Module):
@@ -217,7 +225,8 @@ def _called(name: str) -> Callable[..., Any]:
 def _computed(
     x: Any, w: Any, target: Any, bias: Any, dy: Any, needs: Any, widths: Any, *how: Any
 ) -> list[torch.Tensor]:
-    names = (n for n in OPERATIONS["linear_cross_entropy"].options if n != "check")
+    every = OPERATIONS["linear_cross_entropy"].options
+    names = (n for n in every if n not in ("check", "out_dtype"))
     options = dict(zip(names, how, strict=True))
     if not any(needs):
         return [_called("linear_cross_entropy")(x, w, target, bias, **options)]

@@ -291,7 +291,6 @@ MOVES: Final[dict[str, Rule]] = {
     **{f"{name}_backward": _view_backward(name) for name in ("slice", "select")},
     "embedding": _embedding,
     **{f"upsample_nearest{rank}d": _of_images(images.nearest) for rank in (1, 2, 3)},
-    "im2col": _of_images(images.im2col),
     **{
         f"{kind}_pad{rank}d": _of_images(images.padded, kind)
         for kind in ("reflection", "replication")

@@ -47,7 +47,7 @@ REASONS: Final[dict[str, str]] = {
         _chunk_cat _foreach_copy_ _local_scalar_dense _pin_memory _resize_output_ _stack _to_copy
         _unsafe_index
         arange cat channel_shuffle clone complex constant_pad_nd copy_ embedding eye fill_ flip
-        gather im2col index index_copy index_copy_ index_fill_ index_select linspace logspace
+        gather index index_copy index_copy_ index_fill_ index_select linspace logspace
         masked_fill_ masked_scatter_ masked_select max_unpool2d max_unpool3d narrow_copy
         native_channel_shuffle nonzero nonzero_static pixel_shuffle pixel_unshuffle range
         reflection_pad1d reflection_pad2d reflection_pad3d repeat_interleave replication_pad1d

@@ -60,14 +60,15 @@ def inside(place, x):
     return all(0 <= i < n for i, n in zip(place, x.shape[2:], strict=True))
 
 
-def largest(x, places):
-    """The first largest, or the last NaN, of each image, and where."""
+def largest(x, places, least=False):
+    """The first largest (least), or the last NaN, of each image, and where."""
     there = [p for p in places if inside(p, x)]
-    best = np.full(x.shape[:2], -np.inf, x.dtype)
+    best = np.full(x.shape[:2], np.inf if least else -np.inf, x.dtype)
     where = np.full(x.shape[:2], np.ravel_multi_index(there[0], x.shape[2:]))
     for place in there:
         value = x[(slice(None), slice(None), *place)]
-        taken = (value.astype("f8") > best.astype("f8")) | np.isnan(value.astype("f8"))
+        one, other = value.astype("f8"), best.astype("f8")
+        taken = (one < other if least else one > other) | np.isnan(one)
         best = np.where(taken, value, best)
         where = np.where(taken, np.ravel_multi_index(place, x.shape[2:]), where)
     return best, where
@@ -89,6 +90,23 @@ def added(x, places):
     return total
 
 
+def multiplied(x, places):
+    """The product, in the contract's order."""
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    taps = [
+        x[(slice(None), slice(None), *p)].astype(wide) if inside(p, x) else np.ones((), wide)
+        for p in places
+    ]
+    if len(taps) > 32:
+        rows = np.stack([np.broadcast_to(t, x.shape[:2]) for t in taps], -1)
+        return reference.prod(np.ascontiguousarray(rows), -1)
+    total = np.broadcast_to(taps[0], x.shape[:2])
+    with np.errstate(all="ignore"):
+        for tap in taps[1:]:
+            total = total * tap
+    return total
+
+
 def collected(pairs, x, dtype):
     """Numbers of windows in their places."""
     pairs = list(pairs)
@@ -99,20 +117,24 @@ def collected(pairs, x, dtype):
     return found
 
 
+@pytest.mark.parametrize("least", [False, True])
 @pytest.mark.parametrize("seed", range(14))
-def test_the_largest(seed):
+def test_the_largest(seed, least):
     x, window, how, r = drawn(seed)
+    x = -x if least else x
+    name = "min_pool" if least else "max_pool"
     if r.random() < 0.3:
         how["dilation"] = tuple(
             2 if 2 * (k - 1) < n else 1 for k, n in zip(window, x.shape[2:], strict=True)
         )
-    made = [(at, largest(x, places)) for at, places in windows(x, window, **how)]
-    got, where = ptxgen.max_pool(x, window, **how)
+    made = [(at, largest(x, places, least)) for at, places in windows(x, window, **how)]
+    got, where = getattr(ptxgen, name)(x, window, **how)
     expected = collected(((at, v) for at, (v, _) in made), x, x.dtype)
-    same_bits(got, expected, seed=seed, spec="", what=f"max_pool {window} {how}")
+    same_bits(got, expected, seed=seed, spec="", what=f"{name} {window} {how}")
     assert (where == collected(((at, w) for at, (_, w) in made), x, "i8")).all()
-    for one, other in zip((got, where), reference.max_pool(x, window, **how), strict=True):
-        same_bits(one, other, seed=seed, spec="", what="max_pool")
+    oracle = getattr(reference, name)(x, window, **how)
+    for one, other in zip((got, where), oracle, strict=True):
+        same_bits(one, other, seed=seed, spec="", what=name)
 
 
 @pytest.mark.parametrize("seed", range(14))
@@ -138,6 +160,20 @@ def test_means(seed, padded):
     got = ptxgen.avg_pool(x, window, **given)
     same_bits(got, expected, seed=seed, spec="", what=f"avg_pool {window} {given}")
     same_bits(reference.avg_pool(x, window, **given), expected, seed=seed, spec="", what="oracle")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sums_and_products(seed):
+    x, window, how, _ = drawn(seed)
+    of = list(windows(x, window, **how))
+    expected = collected(((at, added(x, places)) for at, places in of), x, x.dtype)
+    for room in (ptxgen, reference):
+        got = room.sum_pool(x, window, **how)
+        same_bits(got, expected, seed=seed, spec="", what=f"sum_pool {window} {how}")
+    expected = collected(((at, multiplied(x, places)) for at, places in of), x, x.dtype)
+    for room in (ptxgen, reference):
+        got = room.prod_pool(x, window, **how)
+        same_bits(got, expected, seed=seed, spec="", what=f"prod_pool {window} {how}")
 
 
 @pytest.mark.parametrize("size", [(3, 4), (1, 1), (7, 5), (9, 8)])
@@ -170,6 +206,10 @@ CALLS = {
     "avg": lambda of, x: of.avg_pool(x, (3, 3), stride=2, padding=1, count_padding=False),
     "avg, all": lambda of, x: of.avg_pool(x, (9, 10)),
     "avg, many": lambda of, x: of.avg_pool(x, (7, 9), stride=1),
+    "min": lambda of, x: of.min_pool(x, (3, 2), stride=2, padding=1)[0],
+    "sum": lambda of, x: of.sum_pool(x, (3, 3), stride=2, padding=1),
+    "prod": lambda of, x: of.prod_pool(x, (3, 3), stride=2, padding=1, dilation=(1, 2)),
+    "prod, many": lambda of, x: of.prod_pool(x, (5, 7), stride=1),
     "adaptive max": lambda of, x: of.adaptive_max_pool(x, (4, 3))[0],
     "adaptive avg": lambda of, x: of.adaptive_avg_pool(x, (4, 3)),
 }
@@ -208,6 +248,8 @@ def test_what_bad_input_gets(wrong, text):
         wrong(np.zeros((2, 3, 6, 5), np.float32))
     with pytest.raises(DtypeError, match="x has dtype int32"):
         ptxgen.max_pool(np.zeros((2, 6, 5), np.int32), (2, 2))
+    with pytest.raises(DtypeError, match="x has dtype int32"):
+        ptxgen.prod_pool(np.zeros((2, 6, 5), np.int32), (2, 2))
 
 
 def test_batches_of_none():
@@ -217,6 +259,15 @@ def test_batches_of_none():
 
 
 # -- PyTorch ----------------------------------------------------------------------------------
+def products(torch, x, window, stride, padding, dilation):
+    """Products of windows, by views of the image padded with ones."""
+    (p, q), (d, e) = padding, dilation
+    x = torch.nn.functional.pad(x, (q, q, p, p), value=1.0)
+    k, m = window
+    x = x.unfold(2, (k - 1) * d + 1, stride[0]).unfold(3, (m - 1) * e + 1, stride[1])
+    return x[..., ::d, ::e].prod(-1).prod(-1)
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_gradients_are_gathered(name):
     """Gradients repeat, do not depend on the batch, and are within 1e-5 of PyTorch's in f64: sums
@@ -232,6 +283,10 @@ def test_gradients_are_gathered(name):
         "avg": lambda x: f.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
         "avg, all": lambda x: f.avg_pool2d(x, (9, 10)),
         "avg, many": lambda x: f.avg_pool2d(x, (7, 9), 1),
+        "min": lambda x: -f.max_pool2d(-x, (3, 2), 2, 1),
+        "sum": lambda x: f.avg_pool2d(x, 3, 2, 1, divisor_override=1),
+        "prod": lambda x: products(torch, x, (3, 3), (2, 2), (1, 1), (1, 2)),
+        "prod, many": lambda x: products(torch, x, (5, 7), (1, 1), (0, 0), (1, 1)),
         "adaptive max": lambda x: f.adaptive_max_pool2d(x, (4, 3)),
         "adaptive avg": lambda x: f.adaptive_avg_pool2d(x, (4, 3)),
     }[name]

@@ -11,15 +11,17 @@ from interp_launch import Matrix
 from steps import step
 
 import ptxgen
-from ptxgen import nf4, reference
+from ptxgen import graph, nf4, reference
 from ptxgen.build.compile import compile_ptx
 from ptxgen.build.render import render
 from ptxgen.build.targets import portable_target
 from ptxgen.dispatch import choose
 from ptxgen.errors import DtypeError, OptionError, ShapeError, SpecError
 from ptxgen.numerics.formats.nf4 import NF4
+from ptxgen.ops import OPERATIONS
+from ptxgen.ops import quantized as ops
 from ptxgen.ops.explaining import problem_of
-from ptxgen.program.launch import launch, parameters
+from ptxgen.program.launch import launch, named, parameters
 from ptxgen.runtime import get_device
 from ptxgen.runtime.arrays import ArrayView
 from ptxgen.runtime.cpu import CpuDevice
@@ -215,7 +217,7 @@ def test_refused_by_name():
             call()
     large = 1 << 17, 1 << 13
     with pytest.raises(ShapeError, match=r"it may have 1073741824; split it along N"):
-        ptxgen.explain("quantized_linear", 1, *large, dtype="bf16", format="nf4", align=4)
+        ptxgen.explain("quantized_linear_dgrad", 4096, *large, dtype="f32", format="nf4")
     for op in ("quantized_linear", "quantized_linear_dgrad"):  # read as it is stored, of any size
         for rows in (1, 17, 4096):
             found = ptxgen.explain(op, rows, *large, dtype="bf16", format="nf4")
@@ -224,6 +226,45 @@ def test_refused_by_name():
         ptxgen.explain("quantized_linear_dgrad", 1, 64, 96, format="nf4")
     with pytest.raises(DtypeError, match="x has dtype float64; takes float32 or bf"):
         ptxgen.explain("quantized_linear", 1, 64, 64, dtype="float64", format="nf4")
+
+
+def test_a_weight_beyond_scratch_memory_is_dequantized_in_pieces():
+    """A vocabulary of Llama 3 in f32, which no kernel multiplies as it is stored."""
+    m, n, k = 4096, 128256, 8192
+    b = graph.Builder(device="cpu")
+    x, bias = b.input("x", (m, k), "float32"), b.input("bias", (n,), "float32")
+    data, scales = b.input("data", (n, k // 2), "uint8"), b.input("scales", (n, k // 64), "float32")
+    y = b.call(
+        OPERATIONS["quantized_linear"].function, x, data, scales, bias=bias, format="nf4",
+        activation="relu",
+    )  # fmt: skip
+    b.output(y)
+    steps = b.program().steps
+    sizes = [dict(s.problem.values)["N"] for s in steps]
+    assert sum(sizes) == n and len(sizes) == 4 and max(sizes) * k * 4 <= 1 << 30
+    for each in steps:
+        assert named(each.problem, CpuDevice())
+        assert each.bind["bias"].shape == (dict(each.problem.values)["N"],)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_pieces_have_the_bits_of_the_whole(monkeypatch, dtype):
+    rng = np.random.default_rng(SEED)
+    x = rng.standard_normal((3, 5, 128)).astype(dtype)
+    q = nf4.quantize(rng.standard_normal((700, 128), dtype=np.float32))
+    bias = rng.standard_normal(700).astype(dtype)
+    with ptxgen.use_device(CpuDevice()):
+        whole = nf4.linear(x, q, bias, activation="silu")
+        monkeypatch.setattr(ops, "_direct", lambda *_: False)
+        monkeypatch.setattr(ops, "SCRATCH_MAX", 300 * 128 * x.itemsize)
+        out = np.zeros((3, 5, 700), dtype)
+        function = functools.partial(nf4.linear, q=q, bias=bias, activation="silu")
+        steps = graph.trace(lambda x: function(x), x).steps
+        assert [dict(s.problem.values)["N"] for s in steps] == [256, 256, 188]
+        assert function(x, out=out) is out
+    same_bits(out, whole, seed=SEED, spec="", what="pieces")
+    same_bits(out, reference.quantized_linear(x, q, bias, activation="silu"), seed=SEED, spec="",
+              what="oracle")  # fmt: skip
 
 
 def seen(shape, dtype, strides, ptr=0):

@@ -209,6 +209,41 @@ def test_memory_is_written_and_added_to(dtype):
     assert (again[2] == fresh[2]).all() and again[1] is None and again[3] is None
 
 
+@pytest.mark.parametrize(
+    "dtype", [bfloat16, np.float16, np.float64], ids=lambda d: np.dtype(d).name
+)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_the_loss_in_memory_and_in_the_operands_dtype(reduction, dtype):
+    x, w, target, bias = head(21, 16, 37, dtype)
+    how: dict[str, Any] = {"reduction": reduction, "chunk": 16}
+    wide = entropy(x, w, target, bias, **how)
+    narrow = np.asarray(wide).astype(dtype)
+    shape = (21,) if reduction == "none" else ()
+    for type in {np.dtype(dtype), np.asarray(wide).dtype}:
+        expected = narrow if type == dtype else np.asarray(wide)
+        name = type.name
+        out, spaced = np.zeros(shape, type), np.zeros((*shape, 2), type)[..., 0]
+        got = entropy(x, w, target, bias, out_dtype=name, **how)
+        same_bits(np.asarray(got), expected, seed=SEED, spec="", what="by out_dtype")
+        assert entropy(x, w, target, bias, out=out, **how) is out
+        same_bits(out, expected, seed=SEED, spec="", what="in out")
+        entropy(x, w, target, bias, out=spaced, **how)
+        same_bits(spaced, expected, seed=SEED, spec="", what="in a strided out")
+        memory = np.zeros(shape, type)
+        got = entropy_grad(x, w, target, bias, loss=memory, **how)
+        assert got[0] is memory
+        expected_grad = reference.linear_cross_entropy_grad(x, w, target, bias, loss=memory, **how)
+        alike(got, expected_grad, f"gradients, {name}")
+        same_bits(memory, expected, seed=SEED, spec="", what="the loss with gradients")
+    kind = "float16" if dtype == bfloat16 else "bfloat16"
+    out = np.full((3,), 7, np.float32)
+    with pytest.raises(DtypeError, match=f"out_dtype is '{kind}'"):
+        entropy(x, w, target, bias, out_dtype=kind, out=out, **how)
+    with pytest.raises((ShapeError, DtypeError), match="out"):
+        entropy(x, w, target, bias, out=out, **how)
+    assert (out == 7).all()
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_the_gradient_from_above(reduction):
     x, w, target, _ = head(18, 8, 12)
@@ -339,6 +374,22 @@ def test_torch(reduction):
     kept = torch.utils.checkpoint.checkpoint(loss, *operands, use_reentrant=False)
     again = torch.autograd.grad(kept, operands, dy)
     assert all(torch.equal(a, b) for a, b in zip(gradients, again, strict=True))
+
+
+def test_torch_rounds_the_loss_to_the_operands_dtype():
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch as ours
+
+    torch.manual_seed(SEED)
+    x, w = (torch.randn(*s, dtype=torch.bfloat16, requires_grad=True) for s in ((7, 24), (37, 24)))
+    target = torch.randint(37, (7,))
+    wide = ours.linear_cross_entropy(x, w, target)
+    narrow = ours.linear_cross_entropy(x, w, target, out_dtype=torch.bfloat16)
+    assert narrow.dtype is torch.bfloat16 and torch.equal(narrow, wide.bfloat16())
+    found, expected = (torch.autograd.grad(loss, (x, w)) for loss in (narrow, wide))
+    assert all(map(torch.equal, found, expected))
+    with pytest.raises(DtypeError, match=r"out_dtype is torch.float16"):
+        ours.linear_cross_entropy(x, w, target, out_dtype=torch.float16)
 
 
 def test_main_grads_autocast_and_frozen_operands():

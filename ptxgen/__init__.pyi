@@ -89,6 +89,15 @@ def argmin(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def argsort(
+    x: ArrayT,
+    axis: int = -1,
+    *,
+    descending: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> ArrayT: ...
 @overload
 def attention(
     q: ArrayT,
@@ -234,6 +243,15 @@ def batch_norm_train(
     eps: float = 1e-05,
     stream: Stream = None,
 ) -> tuple[ArrayT, ArrayT, ArrayT]: ...
+def bincount(
+    x: ArrayT,
+    minlength: int,
+    weights: Array | None = None,
+    *,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
 def conv(
     x: ArrayT,
     w: Array,
@@ -783,6 +801,15 @@ def scatter_add(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def searchsorted(
+    x: ArrayT,
+    values: Array,
+    *,
+    right: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> ArrayT: ...
 @overload
 def selective_scan(
     x: ArrayT,
@@ -858,6 +885,15 @@ def solve_triangular(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def sort(
+    x: ArrayT,
+    axis: int = -1,
+    *,
+    descending: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[ArrayT, Any]: ...
 @overload
 def ssd(
     x: ArrayT,
@@ -940,6 +976,13 @@ def topk(
     kernel: str | None = None,
 ) -> tuple[ArrayT, Any]: ...
 def umap_knn(x: ArrayT, k: int, *, stream: Stream = None) -> tuple[ArrayT, Any]: ...
+def unique(
+    x: ArrayT,
+    size: int,
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> tuple[ArrayT, ArrayT, ArrayT, ArrayT]: ...
 def var(
     x: ArrayT,
     axis: int | Sequence[int] | None = None,

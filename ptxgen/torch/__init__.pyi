@@ -45,6 +45,15 @@ def amin(
 ) -> Tensor: ...
 def argmax(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
 def argmin(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+def argsort(
+    x: Tensor,
+    axis: int = -1,
+    *,
+    descending: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
 def attention_grad(
     do: Tensor,
     q: Tensor,
@@ -109,6 +118,15 @@ def batch_norm_train(
     eps: float = 1e-05,
     stream: Stream = None,
 ) -> tuple[Tensor, Tensor, Tensor]: ...
+def bincount(
+    x: Tensor,
+    minlength: int,
+    weights: Tensor | None = None,
+    *,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
 def conv(
     x: Tensor,
     w: Tensor,
@@ -513,6 +531,15 @@ def scatter_add(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Tensor: ...
+def searchsorted(
+    x: Tensor,
+    values: Tensor,
+    *,
+    right: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
 def selective_scan(
     x: Tensor,
     delta: Tensor,
@@ -548,6 +575,15 @@ def solve_triangular(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Tensor: ...
+def sort(
+    x: Tensor,
+    axis: int = -1,
+    *,
+    descending: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Tensor, Tensor]: ...
 def ssd(
     x: Tensor,
     dt: Tensor,
@@ -589,6 +625,13 @@ def topk(
     kernel: str | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 def umap_knn(x: Tensor, k: int, *, stream: Stream = None) -> tuple[Tensor, Tensor]: ...
+def unique(
+    x: Tensor,
+    size: int,
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
 def var(
     x: Tensor,
     dim: int | Sequence[int] | None = None,

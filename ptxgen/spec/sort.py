@@ -66,10 +66,10 @@ SEARCH_SPACE = Space(
 
 @dataclass(frozen=True)
 class SortSpec(KernelSpec):
-    """A kernel of a radix sort: a CTA of ``warps`` warps, whose threads have ``items_per_thread``
+    """A kernel of a stable sort: a CTA of ``warps`` warps, whose threads have ``items_per_thread``
     elements each.
 
-    ``part``: "row" (a CTA sorts a row), or one of three launches of a pass over long rows: "count"
+    ``part``: "lanes" (a warp sorts a row, by comparisons), "row" (a CTA sorts a row), or one of three launches of a pass over long rows: "count"
     (a CTA counts the digits of a tile), "offsets" (a warp adds the counts of a digit over the
     tiles) and "scatter" (a CTA moves the elements of a tile).
     """
@@ -83,10 +83,10 @@ class SortSpec(KernelSpec):
 
     family: ClassVar[str] = "sort"
     template: ClassVar[str] = "sort/sort.cu.j2"
-    PARTS: ClassVar[tuple[str, ...]] = ("row", "count", "offsets", "scatter")
+    PARTS: ClassVar[tuple[str, ...]] = ("lanes", "row", "count", "offsets", "scatter")
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "part": "step: row (all of a sort), or count, offsets or scatter (of a pass)",
+        "part": "step: lanes or row (all of a sort), or count, offsets or scatter (of a pass)",
         "warps": "warps of a CTA",
         "items_per_thread": "elements of a thread; in offsets, counts that a lane has at a time",
     }
@@ -135,7 +135,7 @@ class SortSpec(KernelSpec):
     @property
     def resident(self) -> int:
         """Resident CTAs per SM, the second argument of ``__launch_bounds__``."""
-        if self.part == "offsets":
+        if self.part in ("lanes", "offsets"):
             return 4
         warps = 16 if self.itemsize == 8 else 24 if self.part == "row" else 32
         return min(warps // self.warps, 16)
@@ -159,6 +159,8 @@ class SortSpec(KernelSpec):
         x = ptr("x", read)
         y, indices = (ptr("y", written, optional=True), ptr("indices", "long long*", optional=True))
         counts, totals = ptr("counts", "unsigned*"), ptr("totals", "unsigned*")
+        if self.part == "lanes":
+            return Abi((x, y, indices, cols, flip, Param("rows", "u32")))
         if self.part == "row":
             return Abi((x, y, indices, cols, flip))
         if self.part == "count":
@@ -178,16 +180,22 @@ class SortSpec(KernelSpec):
 
     @property
     def grid(self) -> Expr:
+        if self.part == "lanes":
+            return ceil_div(ROWS, self.warps)
         if self.part == "row":
             return ROWS
         return ROWS * (BINS // self.warps) if self.part == "offsets" else ROWS * TILES
 
     @property
     def requires(self) -> Expr:
+        if self.part == "lanes":
+            return COLS <= WARP * self.items_per_thread
         return COLS <= self.owned if self.part == "row" else TRUE
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        if self.part == "lanes":
+            return (("row", self.grid * self.warps, INDEX_MAX),)
         if self.part == "row":
             return (("place", COLS + self.owned, INDEX_MAX),)
         if self.part == "offsets":

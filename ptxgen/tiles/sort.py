@@ -14,15 +14,17 @@ PASS = SortSpec("count"), SortSpec("offsets", 8, dtype="any"), SortSpec("scatter
 
 def _rows() -> RouteTable:
     warp, few, many = (SortSpec("row", warps, n) for warps, n in ((1, 4), (4, 8), (8, 16)))
+    lanes = SortSpec("lanes", 8, 1), SortSpec("lanes", 8, 2)
     return RouteTable(
         ROW_SPACE,
         (
+            *(Route((k,), reason="few elements: a warp compares all of them") for k in lanes),
             Route((warp,), reason="short rows: a warp sorts a row"),
             Route((few,), reason="a CTA of 4 warps sorts a row"),
             Route((many,), reason="a CTA of 8 warps sorts a row"),
         ),
         opened=True,
-        pinned=lambda: (many.of(dtype) for dtype in PINNED),
+        pinned=lambda: (kernel.of(dtype) for dtype in PINNED for kernel in (lanes[0], many)),
     )
 
 

@@ -59,9 +59,10 @@ def cases(name):
     if isinstance(spec, SearchSpec):
         given = ((2, 100), False), ((1, 1), True)
         return [functools.partial(check_found, name, *each) for each in given]
-    sizes = (1, spec.owned - 3) if spec.part == "row" else (70, TILE + 9)
+    most = {"row": spec.owned, "lanes": 32 * spec.items_per_thread}
+    sizes = (1, most[spec.part] - 3) if spec.part in most else (70, TILE + 9)
     pairs = enumerate(sizes)
-    return [functools.partial(check_sorted, name, (2, n), bool(i)) for i, n in pairs]
+    return [functools.partial(check_sorted, name, (9, n), bool(i)) for i, n in pairs]
 
 
 def at_edge(name, key, route, edge):

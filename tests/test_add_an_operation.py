@@ -156,8 +156,8 @@ POINTWISE = frozenset(row.name for row in ROWS)
 NAMES = frozenset({*OPERATIONS, *TABLE, "thrice"}) - POINTWISE
 """The names of all operations, from their tables; what is pointwise are words of formulas."""
 WORDS = frozenset({"sum", "mean", "prod", "amax", "amin", "var", "sort"})
-"""Names that also say how something is reduced, in formulas and in arguments, what a variable is, or
-which step a kernel computes: in a question they say nothing."""
+"""Names that also say how something is reduced, in formulas and in arguments, what a variable
+is, or which step a kernel computes: in a question they say nothing."""
 # What is about one operation, one kind of them, or a framework's own products.
 ITS_OWN = (
     "ops/gemm.py",

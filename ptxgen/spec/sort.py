@@ -69,9 +69,10 @@ class SortSpec(KernelSpec):
     """A kernel of a stable sort: a CTA of ``warps`` warps, whose threads have ``items_per_thread``
     elements each.
 
-    ``part``: "lanes" (a warp sorts a row, by comparisons), "row" (a CTA sorts a row), or one of three launches of a pass over long rows: "count"
-    (a CTA counts the digits of a tile), "offsets" (a warp adds the counts of a digit over the
-    tiles) and "scatter" (a CTA moves the elements of a tile).
+    ``part``: "lanes" (a warp sorts a row, by comparisons), "row" (a CTA sorts a row, by digits), or
+    one of three launches of a pass over long rows: "count" (a CTA counts the digits of a tile),
+    "offsets" (a warp adds the counts of a digit over the tiles) and "scatter" (a CTA moves the
+    elements of a tile).
     """
 
     part: str

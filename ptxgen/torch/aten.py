@@ -46,6 +46,7 @@ from ptxgen.program.invoke import Frame
 from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.program.parameters import ARRAY, Parameter
 from ptxgen.program.prepared import Hooks
+from ptxgen.spec.gather_scatter import COUNT_MAX
 from ptxgen.torch import images
 from ptxgen.torch.functional import LINEAR, NAMES, accumulated, check_batches, matmul
 from ptxgen.torch.functions import FUNCTIONS, call
@@ -594,6 +595,24 @@ def _topk_sorted(
     return tuple(t.narrow(dim, 0, k).contiguous() for t in (values, indices))
 
 
+_sums_of_bins = function(OPERATIONS["bincount"])
+
+
+def _bincount(tier: str, x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Adds the weights of equal integers by position, without atomics. The host waits for the
+    largest integer, as in PyTorch. Counts without weights are exact, and so PyTorch's.
+    """
+    if weights is None:
+        raise NotServed(ROW_WISE)
+    if x.dim() != 1 or weights.shape != x.shape or not 0 < x.numel() <= COUNT_MAX:
+        raise NotServed(UNKNOWN)
+    low, high = (int(each) for each in x.aminmax())
+    if low < 0:  # PyTorch refuses it
+        raise NotServed(UNKNOWN)
+    wide = weights if weights.dtype == torch.float32 else weights.double()
+    return _sums_of_bins(x.long(), max(high + 1, minlength), wide)
+
+
 def _cumsum(b: Any, tier: str, x: Any, dim: int, *, dtype: Any) -> Any:
     x = _as(b, x, dtype)
     require_floats(x)
@@ -1075,6 +1094,7 @@ DIRECT: Final[dict[str, Serve]] = {
     "_scaled_dot_product_flash_attention_for_cpu_backward": _on_cpu_backward,
     **dict.fromkeys(("sort", "sort.stable"), _sort_stable),
     "topk": _topk_sorted,
+    "bincount": _bincount,
     **dict.fromkeys(("scatter.reduce", "scatter_reduce.two"), _scatter_reduce),
     "_index_put_impl_": _index_put_,
     "nll_loss2d_forward": _nll_loss2d,

@@ -134,6 +134,11 @@ def test_a_block_sorts_by_the_kernels():
         assert torch.equal(mine.values, own.values) and torch.equal(mine.indices, own.indices)
     assert torch.equal(found[2].indices, expected[1].indices[:, :1030])
     assert torch.equal(found[3], x.argsort(dim=1, stable=True))
+    which, weights = torch.randint(0, 5, (30,)), torch.randn(30)
+    with batch_invariant(strict=True) as block:
+        sums, counts = which.bincount(weights, 9), which.bincount()
+    same_bits(sums.numpy(), reference.bincount(which.numpy(), 9, weights.numpy()))
+    assert torch.equal(counts, which.bincount()) and block.served["bincount"] == 1
 
 
 HOW = {"temperature": 0.9, "top_k": 12, "top_p": 0.8}

@@ -136,8 +136,8 @@ class SortSpec(KernelSpec):
     @property
     def resident(self) -> int:
         """Resident CTAs per SM, the second argument of ``__launch_bounds__``."""
-        if self.part in ("lanes", "offsets"):
-            return 4
+        if self.part in ("lanes", "offsets", "count"):
+            return 6 if self.part == "count" else 4
         warps = 16 if self.itemsize == 8 else 24 if self.part == "row" else 32
         return min(warps // self.warps, 16)
 

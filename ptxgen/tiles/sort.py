@@ -9,7 +9,7 @@ from ptxgen.spec.sort import PASS_SPACE, ROW_SPACE, SEARCH_SPACE, SearchSpec, So
 
 PINNED = ("u8", "bf16", "i64")
 """Further dtypes whose kernels goldens hold: unsigned, floats of 16 bits, signed and 64 bits."""
-PASS = SortSpec("count"), SortSpec("offsets", 8, dtype="any"), SortSpec("scatter")
+PASS = SortSpec("count", 4, 64), SortSpec("offsets", 8, dtype="any"), SortSpec("scatter")
 
 
 def _rows() -> RouteTable:

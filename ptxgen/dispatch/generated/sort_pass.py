@@ -17,7 +17,7 @@ def candidates(
     choice = Choice(
         0,
         (
-            "sort_count_f32_16x16_f2b28c", "sort_offsets_any_8x16_433b6c",
+            "sort_count_f32_4x64_4cbb01", "sort_offsets_any_8x16_433b6c",
             "sort_scatter_f32_16x16_b42d64",
         ), (rows * tiles, rows * 32, rows * tiles), (rows * tiles * 1024, rows * 1024),
     )

@@ -89,6 +89,15 @@ def argmin(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Any: ...
+def argsort(
+    x: ArrayT,
+    axis: int = -1,
+    *,
+    descending: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> ArrayT: ...
 @overload
 def attention(
     q: ArrayT,
@@ -242,6 +251,13 @@ def col2im(
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
+def bincount(
+    x: ArrayT,
+    minlength: int,
+    weights: Array | None = None,
+    *,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
 ) -> ArrayT: ...
 def conv(
@@ -829,6 +845,15 @@ def scatter_add(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def searchsorted(
+    x: ArrayT,
+    values: Array,
+    *,
+    right: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> ArrayT: ...
 @overload
 def selective_scan(
     x: ArrayT,
@@ -904,6 +929,15 @@ def solve_triangular(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def sort(
+    x: ArrayT,
+    axis: int = -1,
+    *,
+    descending: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[ArrayT, Any]: ...
 @overload
 def ssd(
     x: ArrayT,
@@ -995,6 +1029,13 @@ def topk(
     kernel: str | None = None,
 ) -> tuple[ArrayT, Any]: ...
 def umap_knn(x: ArrayT, k: int, *, stream: Stream = None) -> tuple[ArrayT, Any]: ...
+def unique(
+    x: ArrayT,
+    size: int,
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> tuple[ArrayT, ArrayT, ArrayT, ArrayT]: ...
 def var(
     x: ArrayT,
     axis: int | Sequence[int] | None = None,

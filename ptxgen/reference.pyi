@@ -55,6 +55,7 @@ def argmin(
     stream: Any = None,
     **numbers: Any,
 ) -> NDArray[Any]: ...
+def argsort(x: ArrayLike, axis: int = -1, *, descending: bool = False) -> NDArray[Any]: ...
 @overload
 def attention(
     q: ArrayLike,
@@ -194,6 +195,7 @@ def batch_norm_train(
     eps: float = 1e-05,
     stream: Any = None,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+def bincount(x: ArrayLike, minlength: int, weights: ArrayLike | None = None) -> NDArray[Any]: ...
 def chain(
     a: ArrayLike,
     b: ArrayLike,
@@ -797,6 +799,7 @@ def scatter_add(
     source: ArrayLike,
     axis: int = 0,
 ) -> NDArray[Any]: ...
+def searchsorted(x: ArrayLike, values: ArrayLike, *, right: bool = False) -> NDArray[Any]: ...
 @overload
 def selective_scan(
     x: ArrayLike,
@@ -859,6 +862,12 @@ def solve_triangular(
     upper: bool = False,
     unitriangular: bool = False,
 ) -> NDArray[Any]: ...
+def sort(
+    x: ArrayLike,
+    axis: int = -1,
+    *,
+    descending: bool = False,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
 def ssd(
     x: ArrayLike,
@@ -943,6 +952,13 @@ def sum_pool(
 ) -> NDArray[Any]: ...
 def topk(x: ArrayLike, k: int, *, largest: bool = True) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def umap_knn(x: ArrayLike, k: int, *, stream: Any = None) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def unique(
+    x: ArrayLike,
+    size: int,
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def var(
     x: ArrayLike,
     axis: int | Sequence[int] | None = None,

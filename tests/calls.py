@@ -560,6 +560,31 @@ def _topk(d: Draw) -> dict[str, Any]:
     return {"x": x, "k": d.random.randrange(n + 1)} | d.some("largest", False)
 
 
+def _sorted(d: Draw) -> dict[str, Any]:
+    shape = d.shape(d.one(1, 2, 3))
+    x = d.array(shape, d.one(*FLOATS, "i32", "i64", "bool"))
+    given = {"x": x} | d.some("axis", d.axis(len(shape)))
+    return given | d.some("descending", True)
+
+
+def _searchsorted(d: Draw) -> dict[str, Any]:
+    lead, dtype = d.shape(d.one(0, 0, 1, 2)), d.one(*FLOATS, "i32", "i64")
+    x = reference.sort(d.array((*lead, d.size()), dtype))[0]
+    shape = (*lead, d.size()) if lead else d.shape(d.one(0, 1, 2))
+    return {"x": x, "values": d.array(shape, dtype)} | d.some("right", True)
+
+
+def _bincount(d: Draw) -> dict[str, Any]:
+    count, bins = d.size(), d.size(20, 1)
+    weights = d.some("weights", lambda: d.array((count,), d.one(*FLOATS, "i32")))
+    return {"x": d.indices((count,), bins), "minlength": bins} | weights
+
+
+def _unique(d: Draw) -> dict[str, Any]:
+    x = d.array(d.shape(d.one(1, 2), 9), d.one(*FLOATS, "i32", "bool"))
+    return {"x": x, "size": d.size(20)}
+
+
 def _sample(d: Draw) -> dict[str, Any]:
     lead = d.shape(d.one(0, 1, 2))
     logits = d.array((*lead, d.size(40, 1)), d.one("f32", "bf16", "f16"))
@@ -930,6 +955,8 @@ def written() -> dict[str, Operation]:
         *(("embedding", _embedding), ("gather", _gather), ("index_add", _index_add)),
         *(("embedding_backward", _embedding_backward), ("scatter_add", _scatter_add)),
         *(("roll", _roll), ("topk", _topk), ("sample", _sample)),
+        *(("sort", _sorted), ("argsort", _sorted), ("searchsorted", _searchsorted)),
+        *(("bincount", _bincount), ("unique", _unique)),
         *(("rms_norm_wgrad", _wgrads("rstd")), ("layer_norm_wgrad", _wgrads("mean", "rstd"))),
     ):
         found[name] = _own(name, draw)

@@ -660,20 +660,54 @@ def roll(x: Any, shifts: int, axis: int = 0, **_: Any) -> Any:
     return np.take(x, [(i - shifts) % n for i in range(n)], axis)
 
 
+def _key(value: Any, descending: bool = False) -> tuple[bool, float]:
+    """The order of a number: a NaN is larger than any other."""
+    nan = value != value
+    return nan != descending, 0.0 if nan else -float(value) if descending else float(value)
+
+
+def argsort(x: Any, axis: int = -1, descending: bool = False, **_: Any) -> Any:
+    def order(row: Any) -> Any:
+        found = sorted(range(len(row)), key=lambda i: _key(row[i], descending))
+        return np.array(found, np.int64)
+
+    x = np.asarray(x)
+    return np.apply_along_axis(order, axis, x) if x.size else np.empty(x.shape, np.int64)
+
+
+def sort(x: Any, axis: int = -1, descending: bool = False, **_: Any) -> Any:
+    indices = argsort(x, axis, descending)
+    return np.take_along_axis(np.asarray(x), indices, axis), indices
+
+
 def topk(x: Any, k: int, largest: bool = True, **_: Any) -> Any:
-    rows = np.asarray(x).reshape(-1, np.shape(x)[-1])
+    return tuple(each[..., :k] for each in sort(x, -1, largest))
 
-    def key(row: Any) -> Callable[[int], Any]:
-        def of(i: int) -> Any:
-            value = float(row[i])
-            nan = value != value
-            return (not nan, 0.0 if nan else -value) if largest else (nan, 0.0 if nan else value)
 
-        return of
+def searchsorted(x: Any, values: Any, right: bool = False, **_: Any) -> Any:
+    x, values = np.asarray(x), np.asarray(values)
+    found = np.empty(values.shape, np.int64)
+    for at in np.ndindex(values.shape):
+        row, key = x[at[:-1]] if x.ndim > 1 else x, _key(values[at])
+        found[at] = sum(_key(v) < key or (right and _key(v) == key) for v in row)
+    return found
 
-    found = [sorted(range(len(row)), key=key(row))[:k] for row in rows]
-    indices = np.array(found, np.int64).reshape(*np.shape(x)[:-1], k)
-    return np.take_along_axis(np.asarray(x), indices, -1), indices
+
+def bincount(x: Any, minlength: int, weights: Any = None, **_: Any) -> Any:
+    if weights is None:
+        return np.array([np.count_nonzero(np.asarray(x) == i) for i in range(minlength)], np.int64)
+    return _scattered((minlength,), np.asarray(x), weights)
+
+
+def unique(x: Any, size: int, **_: Any) -> Any:
+    flat = np.asarray(x).reshape(-1)
+    keys = sorted({_key(v) for v in flat.tolist()})
+    at = {key: i for i, key in enumerate(keys)}
+    inverse = np.array([at[_key(v)] for v in flat.tolist()], np.int64)
+    of = [int(np.argmax(inverse == min(i, len(keys) - 1))) for i in range(size)]
+    values = flat[of] if flat.size else np.zeros(size, flat.dtype)
+    counts = np.array([np.count_nonzero(inverse == i) for i in range(size)], np.int64)
+    return values, np.array(len(keys), np.int64), inverse.reshape(np.shape(x)), counts
 
 
 # -- random numbers -------------------------------------------------------------------------------
@@ -1743,6 +1777,8 @@ FORMULAS: dict[str, Formula] = {
     **{"moe_dispatch": moe_dispatch, "moe_combine": moe_combine, "moe_router": moe_router},
     **{"embedding": embedding, "embedding_backward": embedding_backward, "gather": gather},
     **{"index_add": index_add, "scatter_add": scatter_add, "roll": roll, "topk": topk},
+    **{"sort": sort, "argsort": argsort, "searchsorted": searchsorted},
+    **{"bincount": bincount, "unique": unique},
     **{"dropout": dropout, "sample": sample, "umap_knn": umap_knn, "conv": conv},
     **{"conv_dgrad": conv_dgrad, "conv_wgrad": conv_wgrad, "conv_transpose": conv_transpose},
     **{"max_pool": max_pool, "avg_pool": avg_pool, "adaptive_max_pool": adaptive_max_pool},

@@ -68,6 +68,7 @@ TITLES = {
     "delta": "Recurrences",
     "scan": "Scans, selections, dropout",
     "select": "Scans, selections, dropout",
+    "sort": "Sorts, counts, unique values",
     "dropout": "Scans, selections, dropout",
     "neighbours": "Scans, selections, dropout",
 }
@@ -86,6 +87,7 @@ OF_THEIR_OWN = {
 """Dtypes of arguments that do not have the dtype under test."""
 NUMBERS = {
     "k": 2,
+    "minlength": 4,
     "count": 4,
     "shifts": 1,
     "size": (2, 2),
@@ -150,6 +152,8 @@ class Operation(NamedTuple):
         return {name: self._argument(name, dtype) for name in names}
 
     def _argument(self, name: str, dtype: str) -> Any:
+        if name == "size" and self.row == "unique":
+            return 4
         if name in NUMBERS and self.group not in ("Attention", "Recurrences"):  # k is an array
             return NUMBERS[name]
         if name == "q" and self.group == "Quantized products":

@@ -48,6 +48,7 @@ from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.gather_scatter import SCATTER
 from ptxgen.numerics.quantized import WIDE
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
+from ptxgen.numerics.sort import SORT_CONTRACT
 from ptxgen.numerics.triangular import SOLVE
 from ptxgen.numerics.vocab_segments import FLCE, SEGMENT
 from ptxgen.numerics.weight_format import ARRAYS, WeightFormat
@@ -374,6 +375,12 @@ def columns_and_moves() -> Found:
         x[:, ::3] = x[:, :1]
         made = [y for largest in (True, False) for y in reference.topk(x, 20, largest=largest)]
         yield TOPK_CONTRACT, "topk", dtype, made
+    for dtype in (*NUMBERS, "bool"):
+        x = numbers(1, (3, 300), dtype, special=dtype in FLOATS)
+        x[:, ::3] = x[:, :1]
+        made = [y for down in (True, False) for y in reference.sort(x, descending=down)]
+        made += [reference.searchsorted(made[2], x, right=right) for right in (True, False)]
+        yield SORT_CONTRACT, "sort", dtype, [*made, *reference.unique(x, 200)]
     for dtype in ("f32", "bf16", "f16"):
         x = numbers(1, (9, 300), dtype)
         options: tuple[dict[str, Any], ...]

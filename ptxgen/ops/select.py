@@ -9,6 +9,8 @@ from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.numerics.option import Bool, Integer, Kernel, Real
 from ptxgen.numerics.select import K_MAX, SAMPLE, TOPK, VOCABULARY_MAX
+from ptxgen.numerics.sort import ELEMENTS_MAX, KEYS
+from ptxgen.ops.sort import copy_bits
 from ptxgen.ops.views import check_dtype, dense, results, row_step, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
@@ -51,7 +53,7 @@ def _topk_vjp(b: Builder, at: Backward) -> Gradients:
 def topk(
     b: ProgramBuilder,
     x: Buffer,
-    k: Annotated[int, Integer(0, K_MAX)],
+    k: Annotated[int, Integer(0, ELEMENTS_MAX)],
     *,
     largest: Bool = True,
     out: Out = None,
@@ -60,9 +62,11 @@ def topk(
     """``sort(x)[:k]`` of each row, descending: its k largest elements, and their indices.
 
     Shapes
-        ``x`` ``[..., N]``; both results ``[..., k]``, ``k`` at most N and 1024. ``out`` is a pair.
+        ``x`` ``[..., N]``; both results ``[..., k]``, ``k`` at most N. ``out`` is a pair.
     Dtypes
-        float32, bfloat16, float16 or int32; the indices int64.
+        Those of :func:`ptxgen.sort`, such as float32, bfloat16, float16, float64 and int32; the
+        indices int64. A ``k`` above 1024, and dtypes other than float32, bfloat16, float16 and
+        int32, take a sort of the rows, of which the first k elements are copied.
     Order
         Contract ``topk/1``: of equal elements the lowest index comes first, -0.0 equals +0.0, and a
         NaN is larger than any number. ``largest=False``: the smallest, in ascending order.
@@ -73,7 +77,7 @@ def topk(
     Source
         ``ptxgen/ops/select.py``, ``ptxgen/tiles/select.py``.
     """
-    _rows("x", x, ORDERED, LARGEST_ROW)
+    _rows("x", x, tuple(KEYS), LARGEST_ROW)
     if k > x.shape[-1]:
         raise OptionError(f"k is {k!r}; takes 0 .. {x.shape[-1]}, rows having {x.shape[-1]}")
     shapes = TOPK.infer({"x": x.shape}, given={"K": k}).results
@@ -84,6 +88,12 @@ def topk(
         return values, indices
     for i, target in enumerate((values, indices)):
         dense(f"out[{i}]", target, 0)
+    if k > K_MAX or x.dtype not in ORDERED:
+        for found, target in zip(
+            b.sort(x, descending=largest, kernel=kernel), (values, indices), strict=True
+        ):
+            copy_bits(b, b.narrow(found, -1, 0, k), target)
+        return values, indices
     scalars = (("LDX", row_step("x", x)), ("FLAGS", 0 if largest else SMALLEST))
     bind = {"x": x, "values": values, "indices": indices}
     b.launch(lambda: _problem("topk", x, max(k, 1), scalars), bind, kernel)

@@ -20,6 +20,7 @@ from ptxgen.oracle.quantized import dequantize
 from ptxgen.oracle.recurrence import linear_recurrence, selective_scan
 from ptxgen.oracle.scan import cumsum, logcumsumexp
 from ptxgen.oracle.select import sample, topk
+from ptxgen.oracle.sort import argsort, bincount, searchsorted, sort
 from ptxgen.oracle.triangular import solve_triangular
 
 linear = as_called(ops.linear)
@@ -38,7 +39,9 @@ globals().update({name: as_called(oracle) for name, oracle in row_reductions.ORA
 
 __all__ = [
     "activate",
+    "argsort",
     "attention",
+    "bincount",
     "chain",
     "chain16",
     "cumsum",
@@ -68,6 +71,8 @@ __all__ = [
     "rms_norm_wgrad",
     "sample",
     "scatter_add",
+    "searchsorted",
+    "sort",
     "solve_triangular",
     "selective_scan",
     "topk",

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptxgen.errors import DtypeError
 from ptxgen.numerics import logsumexp, select
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.oracle.f32 import add
 from ptxgen.oracle.formula import widened
 from ptxgen.oracle.logsumexp import exp
+from ptxgen.oracle.sort import argsort
 
 Array = NDArray[Any]
 
@@ -22,19 +22,8 @@ def topk(x: ArrayLike, k: int, *, largest: bool = True) -> tuple[Array, Array]:
     """Returns the k largest (or smallest) elements of each row and their indices, with the bits of
     :func:`ptxgen.topk`.
     """
-    array = np.asarray(x)
-    dtype = ELEMENTS.get(array.dtype.name)
-    if dtype not in ("f32", "bf16", "f16", "i32"):
-        raise DtypeError(f"x has dtype {array.dtype.name}; takes float32, bfloat16, float16, int32")
-    lead = prod(array.shape[:-1])
-    wide = widened(array, dtype).reshape(lead, array.shape[-1]).astype(np.float64)
-    nothing = np.isnan(wide)
-    sort_key = np.where(nothing, -np.inf if largest else np.inf, -wide if largest else wide)
-    # A NaN is larger than an infinity, so it comes first (last) among these.
-    second = ~nothing if largest else nothing
-    order = [np.lexsort((s, p))[:k] for p, s in zip(sort_key + 0.0, second, strict=True)]
-    indices = np.array(order, np.int64).reshape(*array.shape[:-1], k)
-    return np.take_along_axis(array, indices, axis=-1), indices
+    indices = argsort(x, descending=largest)[..., :k]
+    return np.take_along_axis(np.asarray(x), indices, axis=-1), indices
 
 
 def philox(seed: int, offset: int) -> int:

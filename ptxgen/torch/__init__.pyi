@@ -45,6 +45,15 @@ def amin(
 ) -> Tensor: ...
 def argmax(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
 def argmin(x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+def argsort(
+    x: Tensor,
+    axis: int = -1,
+    *,
+    descending: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
 def attention_grad(
     do: Tensor,
     q: Tensor,
@@ -117,6 +126,13 @@ def col2im(
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
+def bincount(
+    x: Tensor,
+    minlength: int,
+    weights: Tensor | None = None,
+    *,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
     stream: Stream = None,
 ) -> Tensor: ...
 def conv(
@@ -553,6 +569,15 @@ def scatter_add(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Tensor: ...
+def searchsorted(
+    x: Tensor,
+    values: Tensor,
+    *,
+    right: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> Tensor: ...
 def selective_scan(
     x: Tensor,
     delta: Tensor,
@@ -588,6 +613,15 @@ def solve_triangular(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Tensor: ...
+def sort(
+    x: Tensor,
+    axis: int = -1,
+    *,
+    descending: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
+) -> tuple[Tensor, Tensor]: ...
 def ssd(
     x: Tensor,
     dt: Tensor,
@@ -638,6 +672,13 @@ def topk(
     kernel: str | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 def umap_knn(x: Tensor, k: int, *, stream: Stream = None) -> tuple[Tensor, Tensor]: ...
+def unique(
+    x: Tensor,
+    size: int,
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
 def var(
     x: Tensor,
     dim: int | Sequence[int] | None = None,

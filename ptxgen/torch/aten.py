@@ -29,8 +29,8 @@ from ptxgen.numerics.dtype import DTYPES
 from ptxgen.numerics.formula import where
 from ptxgen.numerics.option import Bool, Reduction
 from ptxgen.numerics.row_reductions import no_class
-from ptxgen.numerics.select import K_MAX
 from ptxgen.numerics.signature import broadcast
+from ptxgen.numerics.sort import KEYS
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.conv import window_rows
 from ptxgen.ops.grouped import has_kernels
@@ -46,6 +46,7 @@ from ptxgen.program.invoke import Frame
 from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.program.parameters import ARRAY, Parameter
 from ptxgen.program.prepared import Hooks
+from ptxgen.spec.gather_scatter import COUNT_MAX
 from ptxgen.torch import images
 from ptxgen.torch.functional import LINEAR, NAMES, accumulated, check_batches, matmul
 from ptxgen.torch.functions import FUNCTIONS, call
@@ -546,8 +547,19 @@ def _solve_triangular(
 
 
 # -- order, indices ---------------------------------------------------------------------------
-def _sort(tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True) -> Any:
-    """Computes an unstable ``sort`` as a stable one: equal elements keep their order."""
+def _sort(
+    b: Any, tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True
+) -> Any:
+    """Lowers ``sort``, stable or not, to a stable sort: equal elements keep their order."""
+    if not x.shape or x.dtype not in KEYS:
+        raise NotServed(TRY_NEXT)
+    return b.sort(x, dim, descending=descending)
+
+
+def _sort_stable(
+    tier: str, x: Any, dim: int = -1, descending: bool = False, *, stable: Any = True
+) -> Any:
+    """Computes ``sort`` as PyTorch's stable one, for calls that no kernel supports."""
     if stable:
         raise NotServed(ROW_WISE)
     return torch.sort(x, stable=True, dim=dim, descending=descending)
@@ -559,14 +571,11 @@ def _rows(b: Any, x: Any, dim: int) -> Any:
     return b.contiguous(rows) if rows.strides[-1] != 1 else rows
 
 
-_SELECTED = ("float32", "bfloat16", "float16", "int32")
-
-
 def _topk(b: Any, tier: str, x: Any, k: int, dim: int, largest: bool, ordered: bool) -> Any:
-    """Lowers ``topk`` to the select kernels: of equal elements, those at lower indices are
-    selected.
+    """Lowers ``topk`` to the kernels that select or sort: of equal elements, those at lower indices
+    are selected.
     """
-    if not (0 < k <= K_MAX and x.shape and x.dtype in _SELECTED) or k > x.shape[dim]:
+    if not (k > 0 and x.shape and x.dtype in KEYS) or k > x.shape[dim]:
         raise NotServed(TRY_NEXT)
     found = b.topk(_rows(b, x, dim), k, largest=largest)
     return tuple(b.contiguous(b.move(t, -1, dim)) for t in found)
@@ -584,6 +593,24 @@ def _topk_sorted(
     if not x.dim():
         return values, indices
     return tuple(t.narrow(dim, 0, k).contiguous() for t in (values, indices))
+
+
+_sums_of_bins = function(OPERATIONS["bincount"])
+
+
+def _bincount(tier: str, x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Adds the weights of equal integers by position, without atomics. The host waits for the
+    largest integer, as in PyTorch. Counts without weights are exact, and so PyTorch's.
+    """
+    if weights is None:
+        raise NotServed(ROW_WISE)
+    if x.dim() != 1 or weights.shape != x.shape or not 0 < x.numel() <= COUNT_MAX:
+        raise NotServed(UNKNOWN)
+    low, high = (int(each) for each in x.aminmax())
+    if low < 0:  # PyTorch refuses it
+        raise NotServed(UNKNOWN)
+    wide = weights if weights.dtype == torch.float32 else weights.double()
+    return _sums_of_bins(x.long(), max(high + 1, minlength), wide)
 
 
 def _cumsum(b: Any, tier: str, x: Any, dim: int, *, dtype: Any) -> Any:
@@ -1043,6 +1070,7 @@ LOWERED: Final[dict[str, Serve]] = {
         _convolution_by("size bias stride padding dilation"),
     ),
     "linalg_solve_triangular": _solve_triangular,
+    **dict.fromkeys(("sort", "sort.stable"), _sort),
     "topk": _topk,
     "cumsum": _cumsum,
     "cumprod": _cumprod,
@@ -1064,8 +1092,9 @@ DIRECT: Final[dict[str, Serve]] = {
     "_scaled_dot_product_efficient_attention_backward": _efficient_backward,
     "_scaled_dot_product_flash_attention_for_cpu": _on_cpu,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _on_cpu_backward,
-    **dict.fromkeys(("sort", "sort.stable"), _sort),
+    **dict.fromkeys(("sort", "sort.stable"), _sort_stable),
     "topk": _topk_sorted,
+    "bincount": _bincount,
     **dict.fromkeys(("scatter.reduce", "scatter_reduce.two"), _scatter_reduce),
     "_index_put_impl_": _index_put_,
     "nll_loss2d_forward": _nll_loss2d,

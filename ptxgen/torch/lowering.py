@@ -17,6 +17,7 @@ import torch
 from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import DTYPES, STORABLE
 from ptxgen.numerics.dtype import NAMES as SHORT
+from ptxgen.numerics.sort import KEYS
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.runtime.strided import Ints, is_contiguous
@@ -387,10 +388,12 @@ def _permutes(b: ProgramBuilder, index: Buffer) -> bool:
 
 
 def _sort(b: Any, at: Context, x: Buffer, dim: int = -1, descending: bool = False, **_: Any) -> Any:
-    """Sorts a vector of integers, ascending; equal elements keep their order."""
-    if x.ndim != 1 or x.dtype not in _INTEGERS or descending or not 0 < x.size <= COUNT_MAX:
+    """Sorts along ``dim``; equal elements keep their order."""
+    if not x.shape or x.dtype not in KEYS:
         raise NotServed(UNKNOWN)
-    return b.sort_integers(b.packed(x))
+    if x.ndim == 1 and x.dtype in _INTEGERS and not descending and 0 < x.size <= COUNT_MAX:
+        return b.sort_integers(b.packed(x))
+    return b.sort(x, dim, descending=descending)
 
 
 def _histc(b: Any, at: Context, x: Buffer, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:

@@ -18,6 +18,7 @@ import pointwise_cases
 import quantized_cases
 import row_cases
 import segment_cases
+import sort_cases
 import window_cases
 from edges import Edge, Values, edges, holds
 from interp_launch import KERNELS, ROUTED, Case, admits
@@ -42,6 +43,7 @@ from ptxgen.spec.quantized_packed import QuantizedGemmSpec
 from ptxgen.spec.quantized_ptx import QuantizedPtxSpec
 from ptxgen.spec.row_reductions import DOWN, RowSpec, facts
 from ptxgen.spec.select import SampleSpec, SelectSpec
+from ptxgen.spec.sort import SortSpec
 from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 from ptxgen.tiles import TABLES
 
@@ -324,6 +326,7 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     OrderSpec: ordered,
     SampleSpec: sample,
     SelectSpec: select,
+    SortSpec: sort_cases.at_edge,
     PointwiseSpec: pointwise,
     AttentionGradSpec: gradients,
     ClusterSpec: cluster,

@@ -306,6 +306,18 @@ def test_rows_that_are_put(indices, tmp_path):
     assert sum(s.problem.table == ("counting_sort", "put") for s in made.program.steps) == 6
 
 
+def test_sorts_along_dimensions(tmp_path):
+    """Values, and indices of equal ones, of floats and of integers."""
+
+    def function(x, i):
+        values, places = x.floor().sort(1, descending=True)
+        return values * 2, places, x.argsort(dim=0, stable=True), i.sort(-1)[0], i.sort(-1)[1]
+
+    tensors = torch.randn(4, 9, 3), torch.randint(0, 4, (3, 8))
+    made = compared(function, *tensors, path=tmp_path / "it")
+    assert sum(s.problem.table[0] == "sort" for s in made.program.steps) == 4
+
+
 def test_what_no_argument_goes_into_is_a_constant(tmp_path):
     """Constants that depend on no argument are saved in the file."""
 

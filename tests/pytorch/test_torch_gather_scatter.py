@@ -95,6 +95,52 @@ def test_the_largest():
     assert torch.equal(x.grad, torch.zeros(3, 20).scatter(1, indices, 1.0))
 
 
+def test_sorts_counts_and_unique_values():
+    x = torch.randint(-3, 3, (3, 20, 2)).double().requires_grad_()
+    values, indices = checked("sort", x, axis=1, descending=True)
+    expected = torch.sort(x, stable=True, dim=1, descending=True)
+    assert torch.equal(values, expected.values) and torch.equal(indices, expected.indices)
+    dy = torch.randn(3, 20, 2, dtype=torch.float64)
+    (dx,) = torch.autograd.grad(values, x, dy)
+    assert torch.equal(dx, torch.autograd.grad(expected.values, x, dy)[0])
+    assert torch.equal(checked("argsort", x.detach(), axis=0), x.argsort(dim=0, stable=True))
+    row = values.detach()[0, :, 0].flip(0)
+    found = checked("searchsorted", row, x.detach(), right=True)
+    assert torch.equal(found, torch.searchsorted(row, x.detach(), right=True))
+    which, weights = torch.randint(0, 5, (30,)), torch.randn(30, requires_grad=True)
+    assert torch.equal(checked("bincount", which, minlength=7), which.bincount(minlength=7))
+    sums = checked("bincount", which, weights, minlength=7)
+    sums.backward(d := torch.randn(7))
+    assert torch.allclose(sums, which.bincount(weights, 7).float())
+    assert torch.equal(weights.grad, d[which])
+    values, count, inverse, counts = checked("unique", which, size=9)
+    several = torch.unique(which, return_inverse=True, return_counts=True)
+    mine = values[:count], inverse, counts[:count]
+    assert all(map(torch.equal, mine, several))
+
+
+def test_a_block_sorts_by_the_kernels():
+    from ptxgen.torch import batch_invariant
+
+    x = torch.randint(-9, 9, (4, 1100)).to(torch.int16)
+    with batch_invariant(strict=True) as block:
+        found = x.sort(0), x.sort(1, True), x.float().topk(1030), x.argsort(dim=1, stable=True)
+    assert block.served["sort"] == 3 and block.served["topk"] == 1
+    expected = (
+        torch.sort(x, dim=0, stable=True),
+        torch.sort(x, dim=1, descending=True, stable=True),
+    )
+    for mine, own in zip(found[:2], expected, strict=True):
+        assert torch.equal(mine.values, own.values) and torch.equal(mine.indices, own.indices)
+    assert torch.equal(found[2].indices, expected[1].indices[:, :1030])
+    assert torch.equal(found[3], x.argsort(dim=1, stable=True))
+    which, weights = torch.randint(0, 5, (30,)), torch.randn(30)
+    with batch_invariant(strict=True) as block:
+        sums, counts = which.bincount(weights, 9), which.bincount()
+    same_bits(sums.numpy(), reference.bincount(which.numpy(), 9, weights.numpy()))
+    assert torch.equal(counts, which.bincount()) and block.served["bincount"] == 1
+
+
 HOW = {"temperature": 0.9, "top_k": 12, "top_p": 0.8}
 
 

@@ -147,11 +147,11 @@ def test_a_draw_depends_on_its_row_alone():
 
 def test_what_is_refused():
     x = np.ones((2, 5), np.float32)
-    for k, text in ((-1, r"-1; takes 0 \.\. 1024"), (6, r"6; takes 0 \.\. 5"), (2.5, "2.5; takes")):
+    for k, text in ((-1, r"-1; takes 0 \.\. "), (6, r"6; takes 0 \.\. 5"), (2.5, "2.5; takes")):
         with pytest.raises(OptionError, match=f"k is {text}"):
             ptxgen.topk(x, k)
-    with pytest.raises(DtypeError, match="x has dtype float64"):
-        ptxgen.topk(x.astype(np.float64), 1)
+    with pytest.raises(DtypeError, match="x: dtype complex64"):
+        ptxgen.topk(x.astype(np.complex64), 1)
     for option, wrong in (
         ("temperature", -1.0), ("temperature", np.inf), ("top_k", -1), ("top_p", 0.0),
         ("top_p", 1.5), ("seed", 1 << 63),

@@ -7,6 +7,7 @@ or passes one to another library, cannot be traced: TraceError names the line.
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -73,6 +74,17 @@ def line() -> str:
         if "/ptxgen/" not in frame.filename.replace("\\", "/"):
             return f"{frame.filename}:{frame.lineno}: {frame.line}"
     return ""
+
+
+def line_of(error: BaseException) -> str:
+    """Returns file, line number and text of the innermost frame of an error outside this
+    package.
+    """
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        name = frame.filename.replace("\\", "/")
+        if "/ptxgen/" not in name and not name.startswith("<prepared"):
+            return f"{frame.filename}:{frame.lineno}: {frame.line}"
+    return "an unknown line"
 
 
 class Traced:
@@ -321,27 +333,54 @@ def leaves(values: Iterable[Any]) -> Iterator[Any]:
             yield value
 
 
+def argument_names(function: Callable[..., Any], count: int) -> tuple[str, ...]:
+    """Returns names of the first ``count`` positional arguments of a function: of its parameters,
+    and ``argument0``, ``argument1``, ... of those that have no parameter of their own.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a callable that is not written in Python
+        parameters = {}.values()
+    own = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    found = (*own[:count], *(f"argument{i}" for i in range(len(own), count)))
+    return found if len({*found}) == count else tuple(f"argument{i}" for i in range(count))
+
+
 def trace(
-    function: Callable[..., Any], views: Sequence[ArrayView], device: Device
+    function: Callable[..., Any],
+    views: Sequence[ArrayView],
+    device: Device,
+    held: Mapping[str, Any] | None = None,
 ) -> tuple[Program, Tracing]:
-    """Traces ``function`` for a device, with an argument for each of ``views``.
+    """Traces ``function`` for a device, with an argument for each of ``views``, and a keyword
+    argument for each closed-over array in ``held``.
 
     Returns the program, whose results are contiguous, and the tracing, which has the closed-over
-    arrays.
+    arrays. A function that returns a mapping names the outputs of its program.
     """
     name = getattr(function, "__name__", type(function).__name__)
     tracing = Tracing(name, views[0], device)
     arguments = [
-        Traced(tracing, tracing.builder.input(f"argument{i}", seen)) for i, seen in enumerate(views)
+        Traced(tracing, tracing.builder.input(own, seen))
+        for own, seen in zip(argument_names(function, len(views)), views, strict=True)
     ]
-    found = function(*arguments)
-    several = found if isinstance(found, tuple | list) else (found,)
-    for i, each in enumerate(several):
+    keyed = {n: Traced(tracing, tracing.outer(n, x)) for n, x in (held or {}).items()}
+    found = function(*arguments, **keyed)
+    if isinstance(found, Mapping):
+        results = dict(found)
+    else:
+        results = dict(enumerate(found if isinstance(found, tuple | list) else (found,)))
+    for i, each in results.items():
+        if isinstance(found, Mapping) and not isinstance(i, str):
+            raise TraceError(f"{name} names a result {i!r}; takes strings as names")
         if each is not None and not (isinstance(each, Traced) and each.tracing is tracing):
             raise TraceError(
                 f"{name} returns a {type(each).__qualname__} as result {i}; takes arrays that "
                 "ptxgen's operations made of its arguments"
             )
-    if all(each is None for each in several):
+    if all(each is None for each in results.values()):
         raise TraceError(f"{name} returns nothing; takes a function that returns arrays")
-    return tracing.builder.finish([None if x is None else x.buffer for x in several]), tracing
+    buffers = {i: None if x is None else x.buffer for i, x in results.items()}
+    return tracing.builder.finish(
+        buffers if isinstance(found, Mapping) else [*buffers.values()]
+    ), tracing

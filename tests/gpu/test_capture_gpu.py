@@ -78,13 +78,13 @@ def test_bytes_of_any_dtype_are_brought(block) -> None:
     a = torch.randint(0, 255, (64, 64), dtype=torch.uint8, device="cuda")
     captured = ptxgen.capture(lambda a: int4.gemm(a, a), a)
     assert torch.equal(captured(a), int4.gemm(a, a))
-    with pytest.raises(ShapeError, match="argument 0 has strides"):
+    with pytest.raises(ShapeError, match="a has strides"):
         captured(a.T)
 
 
 def test_arrays_of_other_places_are_refused(block) -> None:
     captured = ptxgen.capture(block, drawn(40, 64))
-    with pytest.raises(DeviceError, match="argument 0 is a CPU torch tensor"):
+    with pytest.raises(DeviceError, match="x is a CPU torch tensor"):
         captured(drawn(40, 64).cpu())
     with pytest.raises(TraceError, match="captured in cuda:0"):
         ptxgen.capture(f.neg, torch.ones(3, device="cuda"))(np.ones(3, "f4"))

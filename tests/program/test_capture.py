@@ -142,10 +142,10 @@ def test_arrays_of_a_trace_that_has_ended_are_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
-        ((drawn(4, 64),), ShapeError, r"argument 0 has shape \[4, 64\]; takes \[8, 64\]"),
-        ((np.zeros((8, 64)),), DtypeError, "argument 0 has dtype float64; takes float32"),
+        ((drawn(4, 64),), ShapeError, r"x has shape \[4, 64\]; takes \[8, 64\]"),
+        ((np.zeros((8, 64)),), DtypeError, "x has dtype float64; takes float32"),
         ((drawn(8, 64), drawn(8, 64)), TraceError, "1 arguments; got 2"),
-        ((None,), PtxgenError, "argument 0"),
+        ((None,), PtxgenError, "x is a "),
     ],
 )
 def test_other_arrays_are_refused_by_name(given, error, says: str) -> None:
@@ -186,7 +186,7 @@ def test_a_trace_is_of_a_function_and_arrays() -> None:
 
 def test_what_needs_gradients_is_refused() -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(GradError, match="argument 0 requires grad"):
+    with pytest.raises(GradError, match="argument0 requires grad"):
         ptxgen.capture(f.neg, torch.ones(3, requires_grad=True))
 
 

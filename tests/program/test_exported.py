@@ -135,7 +135,7 @@ def test_a_model_is_saved_and_loaded(dtype, tmp_path, device="cpu"):
             assert same(logits, expected) and none is None
         ids = expected.argmax(-1)
     assert {m.name for _, m in made._outside} >= set(model.state_dict())
-    with pytest.raises(ShapeError, match=r"argument 0 has shape \[1, 7\]; takes \[2, 7\]"):
+    with pytest.raises(ShapeError, match=r"ids has shape \[1, 7\]; takes \[2, 7\]"):
         runs[1](ids[:1], places)
 
 

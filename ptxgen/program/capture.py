@@ -22,6 +22,7 @@ from ptxgen.errors import (
     TraceError,
     proposal,
 )
+from ptxgen.program import timeline
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.execute import plan
 from ptxgen.program.extents import Axes, Extent, extent_of
@@ -232,7 +233,8 @@ class Source:
                 inspect.signature(self.function).bind(*views, **self.held)
             except TypeError as error:
                 raise TraceError(f"{self.name} does not take its constants: {error}") from None
-        program, tracing = trace(self.function, views, self.device, self.held)
+        with timeline.marked(self.name, "trace"):
+            program, tracing = trace(self.function, views, self.device, self.held)
         made = {id(x): buffer.memory for x, buffer in tracing.outside.values()}
         _refuse_written(program, [made[id(x)] for n, x in self.held.items() if n not in self.state])
         return program, tracing

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ptxgen.errors import DeviceError, DtypeError, ShapeError, TraceError, described, proposal
 from ptxgen.locks import Lock
 from ptxgen.numerics.dtype import NAMES
-from ptxgen.program import feeds, saved
+from ptxgen.program import feeds, saved, timeline
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.execute import fire
 from ptxgen.program.invoke import refuse_gradients
@@ -119,6 +119,7 @@ class Replayed:
         self._where = [*where, *([arena[0]] if arena else [])]
         device.synchronize(stream)  # the framework allocated memory on that stream
         self.streams, self._most = 1, streams
+        timeline.from_environment()
         self._runs: dict[tuple[tuple[int, ...], tuple[int, ...]], Run] = {}
         self._last = None if of.written else self._run((), self._all)
 
@@ -171,8 +172,20 @@ class Replayed:
     ) -> None:
         chosen = self._all if numbers is None else numbers
         self._last = self._run(tuple(seen.ptr for seen in written), chosen)
-        self._last.all(stream)
+        recorded = timeline.recording()
+        if recorded is None:
+            self._last.all(stream)
+        else:
+            titles = [self._titles[i] for i in chosen]
+            recorded.replay(self._of.name, titles, self._last.steps, self._device, stream)
         self._turn.stream = stream
+
+    @property
+    def _titles(self) -> list[str]:
+        """Names of the steps: their operations."""
+        if isinstance(self.program, Listing):
+            return [line.what for line in self.program.steps]
+        return [step.problem.what.split()[0] for step in self.program.steps]
 
     def __call__(
         self,

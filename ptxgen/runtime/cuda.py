@@ -390,6 +390,23 @@ class CudaDevice(Device):
                 self.free(flush)
         return [us[i :: len(work)] for i in range(len(work))]
 
+    def stamp(self, stream: int) -> Event:
+        """Records a CUDA event with a time after the work enqueued on ``stream`` so far."""
+        cu = driver()
+        with self.current():
+            event = _call("creating an event", cu.cuEventCreate, cu.CUevent_flags.CU_EVENT_DEFAULT)
+            _call("recording an event", cu.cuEventRecord, event, stream)
+            return Event(self, event)
+
+    def since(self, base: Event, stamps: Sequence[Event]) -> list[float]:
+        self.synchronize()
+        cu = driver()
+        with self.current():
+            return [
+                1e3 * _call("reading a time", cu.cuEventElapsedTime, base.handle, each.handle)
+                for each in stamps
+            ]
+
     def event(self, stream: int) -> Event:
         with self.current():
             return Event(self, self._record(stream))

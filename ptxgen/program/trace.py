@@ -70,21 +70,22 @@ class Tracing:
 
 def line() -> str:
     """Returns the caller's file, line number and text: the innermost frame outside this package."""
-    for frame in reversed(traceback.extract_stack()):
-        if "/ptxgen/" not in frame.filename.replace("\\", "/"):
-            return f"{frame.filename}:{frame.lineno}: {frame.line}"
-    return ""
+    return _innermost(traceback.extract_stack())
 
 
 def line_of(error: BaseException) -> str:
     """Returns file, line number and text of the innermost frame of an error outside this
     package.
     """
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+    return _innermost(traceback.extract_tb(error.__traceback__))
+
+
+def _innermost(frames: Sequence[traceback.FrameSummary]) -> str:
+    for frame in reversed(frames):
         name = frame.filename.replace("\\", "/")
         if "/ptxgen/" not in name and not name.startswith("<prepared"):
             return f"{frame.filename}:{frame.lineno}: {frame.line}"
-    return "an unknown line"
+    return ""
 
 
 class Traced:
@@ -277,6 +278,11 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
             named[name] = value
         else:
             raise DtypeError(f"{name} is a {type(value).__qualname__}; takes an array")
+    if named.get("check"):
+        raise TraceError(
+            f"{op.name} has check=True, at {line()}: the host would read values, which a program "
+            "does not wait for; leave it away, and values out of range are clamped"
+        )
     made = _lowered(tracing, op, named)
     for memory in written:
         memory.written = True

@@ -389,6 +389,16 @@ class Captured(Replayed):
     def _host_updates(self) -> Iterator[tuple[ArrayView, ArrayView]]:
         return ((copy, seen) for seen, copy, memory in self._from_outside() if memory.written)
 
+    def _once(self) -> Iterator[tuple[ArrayView, ArrayView]]:
+        import numpy
+
+        for seen, copy, memory in self._from_outside() if self._call.host else ():
+            if memory.written:
+                raise TraceError(f"{self._of.name} writes {memory.name} in host memory; call it")
+            packed = numpy.ascontiguousarray(host_bits(seen))
+            if seen.nbytes:
+                yield replace(seen, ptr=packed.ctypes.data, owner=packed), copy
+
     def _contents(self, all: bool) -> Iterator[Any]:
         if not self._call.host:
             yield from super()._contents(all)

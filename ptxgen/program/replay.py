@@ -8,7 +8,8 @@ planned launches instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -22,6 +23,7 @@ from ptxgen.program.buffer import Buffer
 from ptxgen.program.execute import fire
 from ptxgen.program.invoke import refuse_gradients
 from ptxgen.program.listing import Listing
+from ptxgen.program.mapped import Work, batch_arguments, mapped
 from ptxgen.program.place import elements, placed
 from ptxgen.program.profiled import Profile, profiled
 from ptxgen.program.recorded import Recorded, is_dense_aligned, layout_fault
@@ -412,6 +414,69 @@ class Replayed:
         array = host_empty(call.lead, found.shape, found.dtype) if to is None else to[0]
         download(found, view(array, "out"), call.device, call.stream)
         return array
+
+    def map(self, batches: Iterable[Any], *, stream: Any = None) -> Iterator[Any]:
+        """Yields the results of each batch of arrays in host memory, in order, with the bits of
+        calls. A batch is one array, a tuple of all arguments, or a dict by name.
+
+        Arrays are staged through pinned memory, and copied on streams of their own: a batch is
+        uploaded, and results are downloaded, while the kernels of another batch run. Batches are
+        taken from ``batches`` one ahead of the results. With an extent, they may differ in size.
+
+        Raises as a call does; DeviceError for arrays on a device; TraceError for a program that
+        writes arguments, or returns state.
+        """
+        for i in self._of.written:
+            name = self.inputs[i]
+            raise TraceError(f"{self._of.name} writes {name}; call it with all arguments")
+        for slot in self._of.outputs:
+            if slot is not None and not self._of.is_result(slot):
+                name = self._of.outside[slot - len(self._own)].memory.name
+                raise TraceError(f"{self._of.name} returns {name}, its state; return a copy of it")
+        handle = resolve(stream, ())
+        for source, copy in self._once():
+            self._device.copy_in(copy.ptr, source.ptr, source.nbytes, handle)
+            self._device.synchronize(handle)
+        return mapped(batches, self._work, self._device, handle)
+
+    def _once(self) -> Iterator[tuple[ArrayView, ArrayView]]:
+        """Yields contiguous closed-over host arrays and their device copies, which :meth:`map`
+        uploads once; none here.
+        """
+        return iter(())
+
+    def _work(self, batch: Any) -> Work:
+        """Reads and checks a batch of :meth:`map`."""
+        given, named = batch_arguments(batch)
+        resized, found = self._resized(feeds.matched(self._of, given, named), None)
+        refuse_gradients(found)
+        call = Call(found)
+        if not call.host:
+            first = next(iter(found))
+            raise DeviceError(f"{first} is in {call.lead.where}; map takes arrays in host memory")
+        resized._check(call)
+        return resized._staged_work(call)
+
+    def _staged_work(self, call: Call) -> Work:
+        of = self._of
+        slots = [slot for slot in of.outputs if of.is_result(slot)]
+
+        def formed(made: Sequence[Any]) -> Any:
+            rest = iter(made)
+            values = [None if slot is None else next(rest) for slot in of.outputs]
+            return feeds.formed(of, range(len(values)), False, values)
+
+        own = [seen for seen in self._own if seen is not None]
+        found = [self._found[slot - self._first] for slot in slots]
+        return Work(self, call, own, found, self._taking_turn, self._fire, formed)
+
+    @contextmanager
+    def _taking_turn(self, stream: int) -> Iterator[None]:
+        """Context manager in which ``stream`` alone uses the memory of this replay."""
+        with self._turn.lock:
+            self._device.order(stream, self._turn.stream)
+            yield
+            self._turn.stream = stream
 
     def profile(self, *given: Any, rounds: int = 10, stream: Any = None) -> Profile:
         """Profiles each step of a call with these arrays: on a GPU the median of ``rounds`` times,

@@ -561,11 +561,13 @@ def download(source: ArrayView, target: ArrayView, where: Device, stream: int) -
     """Copies a row-major device view into a host view, and waits for ``stream``."""
     import numpy
 
-    packed = numpy.empty(source.shape, f"u{source.itemsize}")
+    direct = target.contiguous and source.nbytes > 0
+    packed = host_bits(target) if direct else numpy.empty(source.shape, f"u{source.itemsize}")
     if source.nbytes:
         where.copy_out(packed.ctypes.data, source.ptr, source.nbytes, stream)
     where.synchronize(stream)
-    host_bits(target)[...] = packed
+    if not direct:
+        host_bits(target)[...] = packed
 
 
 def host_empty(like: ArrayView, shape: tuple[int, ...], dtype: str) -> Any:

@@ -390,6 +390,13 @@ class CudaDevice(Device):
                 self.free(flush)
         return [us[i :: len(work)] for i in range(len(work))]
 
+    def pinned(self, nbytes: int) -> tuple[int, Any]:
+        """Allocates page-locked host memory."""
+        with self._relaxed():
+            what = f"allocating {nbytes} bytes of pinned memory"
+            found = Pinned(self, int(_call(what, driver().cuMemHostAlloc, nbytes, 0)))
+        return found.address, found
+
     def stamp(self, stream: int) -> Event:
         """Records a CUDA event with a time after the work enqueued on ``stream`` so far."""
         cu = driver()
@@ -719,6 +726,18 @@ class Event:
         if not sys.is_finalizing():
             with self._device.current():
                 _call("destroying an event", driver().cuEventDestroy, self.handle)
+
+
+class Pinned:
+    """Page-locked host memory at ``address``, freed with this object."""
+
+    def __init__(self, device: CudaDevice, address: int) -> None:
+        self._device, self.address = device, address
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            with self._device._relaxed():
+                _call("freeing pinned memory", driver().cuMemFreeHost, self.address)
 
 
 class Graph:

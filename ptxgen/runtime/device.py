@@ -8,6 +8,7 @@ implements the primitives through the driver (:mod:`ptxgen.runtime.cuda`). Other
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -247,6 +248,13 @@ class Device(ABC):
         have two streams that had one handle one after the other.
         """
         return 0
+
+    def pinned(self, nbytes: int) -> tuple[int, Any]:
+        """Allocates host memory from which copies to the device run beside the host and kernels.
+        Returns its address, and the object that keeps it.
+        """
+        memory = (ctypes.c_char * nbytes)()
+        return ctypes.addressof(memory), memory
 
     def stamp(self, stream: int) -> Any:
         """Records a point in time after the work enqueued on ``stream`` so far, for :meth:`since`.

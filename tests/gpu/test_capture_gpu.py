@@ -135,6 +135,25 @@ def test_a_timeline_has_the_times_of_steps_on_the_device(block, tmp_path) -> Non
     assert [e["name"] for e in events if e.get("cat") == "call"][:1] == ["softmax"]
 
 
+def test_batches_in_host_memory_are_copied_beside_kernels() -> None:
+    """Uploads, kernels and downloads of 20 batches overlap, and each has its own bits."""
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((512, 384), np.float32)
+
+    def layer(x, w):
+        y = ptxgen.linear(x, w, layout="kn")
+        return {"y": y, "sums": ptxgen.sum(y, axis=-1)}
+
+    sizes = [4096, 4096, 1, 4096, 777] * 4
+    batches = [rng.standard_normal((n, 512), np.float32) for n in sizes]
+    with ptxgen.use_device("cuda"):
+        captured = ptxgen.capture(layer, batches[0], constants={"w": w}, extent=0)
+        wanted = [captured(x) for x in batches]
+        for _ in range(3):
+            for found, one in zip(captured.map(batches), wanted, strict=True):
+                assert all((found[name] == one[name]).all() for name in one)
+
+
 def test_bytes_of_any_dtype_are_brought(block) -> None:
     a = torch.randint(0, 255, (64, 64), dtype=torch.uint8, device="cuda")
     captured = ptxgen.capture(lambda a: int4.gemm(a, a), a)

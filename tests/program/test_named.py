@@ -172,6 +172,15 @@ def test_state_is_kept_between_calls_and_constants_are_set_once(tmp_path) -> Non
     assert not difference(again(x), ptxgen.sum(step, axis=-1))
 
 
+def test_constants_in_half_precision_are_multiplied_as_they_are() -> None:
+    x, w = normal(3, 16).astype("f2"), normal(16, 8).astype("f2")
+    captured = ptxgen.capture(lambda x, w: ptxgen.linear(x, w, layout="kn"), x, constants={"w": w})
+    (step,) = captured.program.steps
+    assert {b.dtype for b in step.reads()} == {"float16"} and not captured.nbytes
+    assert captured._copies[0].nbytes == w.nbytes
+    assert not difference(captured(x), ptxgen.linear(x, w, layout="kn"))
+
+
 def test_state_of_one_capture_is_bound_to_another() -> None:
     """Two programs, for a prompt and a token, write one cache on the device."""
     cpu, x = get_device("cpu"), normal(3, 8)

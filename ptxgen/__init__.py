@@ -8,7 +8,7 @@ losses. :func:`pointwise` makes an elementwise operation from a Python function;
 :func:`capture` makes a CUDA graph of a function of operations; :func:`load` reads a saved one.
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` sets the device of NumPy arrays;
-:class:`autotune` times kernels for each new problem.
+:class:`autotune` times kernels for each new problem; :class:`timeline` records a trace.
 
 Importing this does nothing: each name is loaded when it is first used.
 """
@@ -59,6 +59,7 @@ _HOMES = {
     "pointwise": "ptxgen.autograd:pointwise",
     "profile": "ptxgen.ops.profiling:profile",
     "set_default_device": "ptxgen.runtime:set_default_device",
+    "timeline": "ptxgen.program.timeline:timeline",
     "use_device": "ptxgen.runtime:use_device",
 }
 """Import paths of the public names that are not operations: ``module:attribute``, or a module."""

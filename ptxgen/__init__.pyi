@@ -36,6 +36,7 @@ from ptxgen.ops.profiling import profile as profile
 from ptxgen.program.autotune import autotune as autotune
 from ptxgen.program.capture import capture as capture
 from ptxgen.program.load import load as load
+from ptxgen.program.timeline import timeline as timeline
 from ptxgen.runtime import devices as devices
 from ptxgen.runtime import set_default_device as set_default_device
 from ptxgen.runtime import use_device as use_device

@@ -435,6 +435,7 @@ NO_OPERATIONS = {
         "explain",
         "profile",
         "set_default_device",
+        "timeline",
         "use_device",
     },
     "quantized": {

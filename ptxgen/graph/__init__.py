@@ -34,6 +34,7 @@ def trace(function: Callable[..., Any], *example: Any) -> Program:
     array in ``example``.
     """
     tracing.refuse_untraceable("trace", function, example)
-    call = Call({f"argument {i}": x for i, x in enumerate(example)})
+    names = tracing.argument_names(function, len(example))
+    call = Call(dict(zip(names, example, strict=True)))
     views = [seen.packed for seen in call.views.values()]
     return tracing.trace(function, views, call.device)[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -15,10 +16,12 @@ from ptxgen.errors import DtypeError, OptionError, ShapeError, TraceError
 from ptxgen.numerics.dtype import BYTES, STORABLE, name_of
 from ptxgen.numerics.option import AxisNumber, Integers
 from ptxgen.ops import OPERATIONS
-from ptxgen.program.buffer import imagined
+from ptxgen.program.buffer import Memory, imagined
 from ptxgen.program.step import Program
 from ptxgen.program.trace import Traced, Tracing, leaves
 from ptxgen.runtime import Device, default_device, get_device
+from ptxgen.runtime.arrays import view
+from ptxgen.runtime.strided import Strided
 
 
 class Builder:
@@ -44,6 +47,8 @@ class Builder:
         where = default_device() if device is None else get_device(device, "device")
         self._tracing = Tracing(name, None, where)
         self._outputs: list[Traced] = []
+        self._names: list[str] = []
+        self._constants: dict[Memory, Any] = {}
         self._program: Program | None = None
 
     # -- what goes in and out -----------------------------------------------------------------
@@ -53,17 +58,44 @@ class Builder:
         Raises TraceError for a name that another input has, ShapeError and DtypeError.
         """
         self._open()
+        sizes = Integers().read(f"shape of {name}", shape)
+        like = imagined(sizes, name_of(dtype, f"dtype of {name}", BYTES))
+        return self._named(name, like)
+
+    def _named(self, name: str, like: Strided) -> Traced:
+        """Adds an input with the layout of ``like``. Raises TraceError for a name in use."""
         builder = self._tracing.builder
         if not isinstance(name, str) or name in {m.name for m in builder.inputs}:
             raise TraceError(f"an input is named {name!r}; takes a name that no other has")
-        sizes = Integers().read(f"shape of {name}", shape)
-        like = imagined(sizes, name_of(dtype, f"dtype of {name}", BYTES))
         return Traced(self._tracing, builder.input(name, like))
 
-    def output(self, *nodes: Traced) -> None:
-        """Adds nodes to the outputs of the program, after earlier ones."""
-        self._own("output", nodes)
-        self._outputs += nodes
+    def constant(self, name: str, array: Any) -> Traced:
+        """Adds an array, such as a weight, that is no argument: runs read it, with the values that
+        it has at capture if it is in host memory, and in place if it is on the device.
+
+        Raises TraceError for a name that another input has; errors for an object that is no array.
+        """
+        self._open()
+        seen = view(array, f"constant {name}")
+        found = self._named(name, seen.packed if seen.kind == "host" else seen)
+        self._constants[found.buffer.memory] = array
+        return found
+
+    def output(self, *nodes: Traced, **named: Traced) -> None:
+        """Adds nodes to the outputs of the program, after earlier ones. Outputs have names, by
+        which a run returns them in a dict, or none has.
+
+        Raises TraceError for a name that another output has, and if some have names.
+        """
+        self._own("output", (*nodes, *named.values()))
+        for name in named:
+            if name in self._names:
+                raise TraceError(f"an output is named {name!r}; takes a name that no other has")
+        names = [*self._names, *named]
+        if names and len(names) != len(self._outputs) + len(nodes) + len(named):
+            raise TraceError("some outputs have no names; takes names for all, or for none")
+        self._outputs += (*nodes, *named.values())
+        self._names = names
 
     def program(self) -> Program:
         """Finishes and returns the program; no node can be added afterwards. ``ptxgen.capture``
@@ -73,7 +105,9 @@ class Builder:
             if not self._outputs:
                 raise TraceError(f"{self._tracing.builder.name} returns nothing; call output()")
             found = [x.buffer for x in self._outputs]
-            self._program = self._tracing.builder.finish(found)
+            named = dict(zip(self._names, found, strict=True)) if self._names else found
+            program = self._tracing.builder.finish(named)
+            self._program = replace(program, constants=dict(self._constants))
         return self._program
 
     # -- nodes --------------------------------------------------------------------------------

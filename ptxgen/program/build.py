@@ -250,11 +250,20 @@ class ProgramBuilder(Builder):
             raise
 
     def finish(self, found: Any) -> Program:
-        """Returns the program with outputs ``found``: one buffer, or several buffers and Nones."""
+        """Returns the program with outputs ``found``: one buffer, several buffers and Nones, or a
+        mapping of names to these.
+        """
+        names = tuple(found) if isinstance(found, Mapping) else ()
+        found = tuple(found.values()) if isinstance(found, Mapping) else found
         several = tuple(found) if isinstance(found, tuple | list) else (found,)
         outputs = [None if b is None else self._as_output(b) for b in several]
         return Program(
-            self.name, tuple(self.inputs), tuple(outputs), tuple(self.steps), tuple(self.algorithms)
+            self.name,
+            tuple(self.inputs),
+            tuple(outputs),
+            tuple(self.steps),
+            tuple(self.algorithms),
+            names,
         )
 
     def _as_output(self, found: Buffer) -> Buffer:

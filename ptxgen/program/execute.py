@@ -42,13 +42,15 @@ Source = Place | Scalar | int
 
 
 class Fired(NamedTuple):
-    """The launches of a step; the sources of the pointers that each of them takes; and the byte
-    ranges that they read or write, scratch memory included.
+    """The launches of a step; the sources of the pointers that each of them takes; the byte ranges
+    that they read or write, scratch memory included; and the earlier steps (``needs``) that write
+    the arrays which it reads.
     """
 
     launches: tuple[Launch, ...]
     sources: tuple[Source, ...]
     touched: tuple[Touch, ...]
+    needs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +116,18 @@ def planned(program: Program, launches: Sequence[Launch], streams: int = 1) -> P
     slots |= {m: Place(arena_slot, offsets[i]) for i, m in enumerate(program.temporaries)}
     scratch = iter(offsets[len(program.temporaries) :])
     made: list[Fired] = []
-    for step, (each, sizes) in zip(program.steps, found, strict=True):
+    writers: dict[Memory, list[int]] = {}
+    for number, (step, (each, sizes)) in enumerate(zip(program.steps, found, strict=True)):
         sources = [_source(operand, slots) for operand in step.bind.values()]
         touched = [_touch(b, slots, written=False) for b in step.reads()]
         touched += [_touch(b, slots, written=True) for b in step.writes()]
         for size in sizes:
             sources.append(Place(arena_slot, at := next(scratch)))
             touched.append(Touch(arena_slot, at, at + size, written=True))
-        made.append(Fired(each, tuple(sources), tuple(touched)))
+        needs = sorted({i for b in step.reads() for i in writers.get(b.memory, ())})
+        for b in step.writes():
+            writers.setdefault(b.memory, []).append(number)
+        made.append(Fired(each, tuple(sources), tuple(touched), tuple(needs)))
     return Plan(program, tuple(made), nbytes, tuple(pieces))
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ptxgen.errors import DtypeError, GradError, OptionError, PtxgenError, ShapeError
-from ptxgen.program import autotune, frameworks, prepared
+from ptxgen.program import autotune, frameworks, prepared, timeline
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.description import Description
@@ -314,6 +314,8 @@ class Frame:
             into=self._into(),
             autograd=None if slow_path else self.recorded,
         )
+        if hooks is prepared.PLAIN and slow_path is None:
+            timeline.record(self.function)
 
     @property
     def autograd(self) -> Callable[..., Any] | None:
@@ -368,6 +370,7 @@ class Frame:
             into=partial(self.follow, None, None),
         )
         self.others[framework] = made
+        timeline.record(made)
         return made
 
     def _host_code(self, key: Any) -> Any:

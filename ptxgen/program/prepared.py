@@ -423,7 +423,7 @@ def _compiled_function(
     exec(_compiled(text, file), scope)
     made: Code = scope[f"{prefix}call"]
     made.__name__ = made.__qualname__ = name
-    made.__dict__["source"] = text
+    made.__dict__["source"], made.__dict__["prefix"] = text, prefix
     return made
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from ptxgen.errors import ShapeError, TraceError
 from ptxgen.program.buffer import ALIGN, RESULT, Buffer, Memory
@@ -19,8 +21,9 @@ class Recorded:
     ``steps``: launches, pointer sources and touched bytes of each step. Sources refer to slots: the
     ``arguments``, the closed-over arrays (``outside``), the ``results``, and the arena of
     ``nbytes``. The memory of an array says whether it is ``written``. ``outputs``: the slot of each
-    returned array, which is a result or a written argument; None for no array. ``contracts``: the
-    versioned contracts that the results' bits follow.
+    returned array, which is a result or a written array; None for no array. ``contracts``: the
+    versioned contracts that the results' bits follow. ``names``: a name for each output, or none
+    for all; arguments have the names of their memories.
     """
 
     name: str
@@ -31,11 +34,32 @@ class Recorded:
     steps: tuple[Fired, ...]
     nbytes: int
     contracts: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
     @property
     def written(self) -> tuple[int, ...]:
         """Indices of the arguments that are written."""
         return tuple(i for i, b in enumerate(self.arguments) if b.memory.written)
+
+    def is_result(self, output: int | None) -> TypeGuard[int]:
+        """Whether ``output``, an entry of :attr:`outputs`, is the slot of a result: neither that of
+        a written argument nor None.
+        """
+        return output is not None and output >= len(self.arguments) + len(self.outside)
+
+    def needed(self, outputs: Iterable[int]) -> tuple[int, ...]:
+        """Returns the numbers of the steps that some outputs (``outputs``: their indices) need, in
+        order, and of those that write arguments or closed-over arrays, with all that these need.
+        """
+        wanted = {self.outputs[i] for i in outputs}
+        first = len(self.arguments) + len(self.outside)
+        found: set[int] = set()
+        for number in reversed(range(len(self.steps))):
+            step = self.steps[number]
+            slots = {touch.slot for touch in step.touched if touch.written}
+            if number in found or slots & wanted or any(slot < first for slot in slots):
+                found |= {number, *step.needs}
+        return tuple(sorted(found))
 
     @property
     def kept(self) -> tuple[Buffer, ...]:
@@ -71,7 +95,8 @@ def recorded(plan: Plan, outside: int = 0) -> Recorded:
     kernels = (k for key in tables for route in TABLES[key].routes for k in route.kernels)
     contracts = tuple(sorted({str(kernel.contract) for kernel in kernels}))
     arrays = tuple(inputs[:count]), tuple(inputs[count:]), tuple(results)
-    return Recorded(program.name, *arrays, outputs, plan.steps, plan.nbytes, contracts)
+    names = program.names
+    return Recorded(program.name, *arrays, outputs, plan.steps, plan.nbytes, contracts, names)
 
 
 def is_dense_aligned(x: Strided) -> bool:

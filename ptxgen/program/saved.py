@@ -44,7 +44,7 @@ from ptxgen.program.saved_schema import Contents, Wrong, wrong
 from ptxgen.runtime import Device
 from ptxgen.runtime.launch import Function, Prepared, TensorBox
 
-FORMAT = 3
+FORMAT = 4
 """Version of the file format; any change of its contents takes a new number."""
 PROGRAM = schema.TOP
 PROGRAM_MAX = 1 << 26
@@ -74,12 +74,12 @@ def write(
     kernels: dict[Function, int] = {}
     launches: dict[Prepared, int] = {}
     steps = []
-    for launched, sources, touched in of.steps:
+    for launched, sources, touched, needs in of.steps:
         own = [each for launch in launched for each in launch.prepared]
         for each in own:
             kernels.setdefault(each.function, len(kernels))
         numbers = [launches.setdefault(each, len(launches)) for each in own]
-        steps.append((numbers, sources, touched))
+        steps.append((numbers, sources, touched, needs))
     made = target.with_name(f".ptxgen.{os.getpid()}.{secrets.token_hex(8)}")
     try:
         with zipfile.ZipFile(made, "x") as archive:
@@ -98,6 +98,7 @@ def write(
                 of.name,
                 *([_buffer(b) for b in each] for each in (of.arguments, of.outside, of.results)),
                 of.outputs,
+                of.names,
                 of.nbytes,
                 [schema.KERNEL.plain(f.symbol, f.shared_bytes) for f in kernels],
                 [_prepared(each, kernels[each.function]) for each in launches],
@@ -227,11 +228,10 @@ class Saved:
             for each in of.launches
         ]
         steps = tuple(
-            Fired(tuple(launches[i] for i in step.launches), step.sources, step.touched)
-            for step in of.steps
+            Fired(tuple(launches[i] for i in step.launches), *step[1:]) for step in of.steps
         )
         arrays = of.arguments, of.outside, of.results
-        return Recorded(of.name, *arrays, of.outputs, steps, of.nbytes, of.contracts)
+        return Recorded(of.name, *arrays, of.outputs, steps, of.nbytes, of.contracts, of.names)
 
 
 @contextmanager

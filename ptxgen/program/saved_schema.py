@@ -10,7 +10,7 @@ place, such as ``launches[3].params.order[1]``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -264,12 +264,13 @@ class Launched(NamedTuple):
 
 class Step(NamedTuple):
     """A step of a saved program: indices of its launches in ``Contents.launches``, sources of their
-    pointers, and touched byte ranges.
+    pointers, touched byte ranges, and the earlier steps that it needs.
     """
 
     launches: Ints
     sources: tuple[Place | int, ...]
     touched: tuple[Touch, ...]
+    needs: Ints
 
 
 @dataclass(frozen=True)
@@ -290,6 +291,7 @@ class Contents:
     outside: tuple[Buffer, ...]
     results: tuple[Buffer, ...]
     outputs: tuple[int | None, ...]
+    names: tuple[str, ...]
     nbytes: int
     kernels: tuple[Kernel, ...]
     launches: tuple[Launched, ...]
@@ -397,6 +399,7 @@ STEP = row(
     several(COUNT, 1),
     several(_source),
     several(row(Touch, COUNT, OFFSET, OFFSET, flag)),
+    several(COUNT),
 )
 SHOWN = row(Shown, text, one_of(INPUT, RESULT, TEMPORARY), DTYPE, SHAPE)
 LINE = row(Line, text, several(text), several(SHOWN), several(SHOWN), SIZE, microseconds)
@@ -411,6 +414,7 @@ CONTENTS = Record(
         "outside": several(_buffer(INPUT)),
         "results": several(_buffer(RESULT)),
         "outputs": several(optional(COUNT)),
+        "names": several(text),
         "nbytes": SIZE,
         "kernels": several(KERNEL.parse),
         "launches": several(LAUNCH.parse),
@@ -453,18 +457,28 @@ def _check_arrays(of: Contents) -> None:
     for i, b in enumerate(of.arguments):
         if not is_dense_aligned(b):
             raise Wrong(f"arguments[{i}] {layout_fault(b)}")
-    names: set[str] = set()
-    for i, b in enumerate(of.outside):
-        if b.memory.name in names:
-            got = f"{_shown(b.memory.name)} again"
-            raise wrong(f"outside[{i}].name", got, "another name for each")
-        names.add(b.memory.name)
-    first = len(of.arguments) + len(of.outside)
+    _check_names((b.memory.name for b in of.arguments), "arguments[{}].name")
+    _check_names((b.memory.name for b in of.outside), "outside[{}].name")
+    _check_names(of.names, "names[{}]")
+    if of.names and len(of.names) != len(of.outputs):
+        takes = f"one for each of {len(of.outputs)} outputs, or none"
+        raise wrong("names", f"a list of {len(of.names)}", takes)
+    slots = (*of.arguments, *of.outside)
+    first = len(slots)
     for i, slot in enumerate(of.outputs):
-        own = slot is not None and slot < len(of.arguments) and of.arguments[slot].memory.written
+        own = slot is not None and slot < first and slots[slot].memory.written
         if not (slot is None or own or first <= slot < first + len(of.results)):
-            takes = "null, or the slot of a result or of an argument that is written"
+            takes = "null, or the slot of a result or of an array that is written"
             raise wrong(f"outputs[{i}]", str(slot), takes)
+
+
+def _check_names(names: Iterable[str], place: str) -> None:
+    """Raises :class:`Wrong` for a name that occurs twice; ``place``: format of its place."""
+    seen: set[str] = set()
+    for i, name in enumerate(names):
+        if name in seen:
+            raise wrong(place.format(i), f"{_shown(name)} again", "another name for each")
+        seen.add(name)
 
 
 def _check_launches(of: Contents, max_shared: int) -> None:
@@ -520,6 +534,8 @@ def _check_steps(of: Contents) -> None:
             if touch.written and not writable:
                 raise wrong(f"{place}[3]", "true", "false, as what it touches is only read")
             written |= {touch.slot} if touch.written else set()
+        for j, number in enumerate(step.needs):
+            _index(number, i, f"{at}[3][{j}]", "earlier steps")
     first = len(of.arguments) + len(of.outside)
     for i, b in enumerate(of.results):
         if b.size and first + i not in written:

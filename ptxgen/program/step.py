@@ -164,7 +164,8 @@ class Program:
     ``inputs``: memories of the caller, in the order of the arguments; ``outputs``: the buffers that
     are returned, in order (None for no array); ``results``, ``temporaries``: memories that are
     allocated, for outputs and for values between steps; ``algorithms``: for each result that
-    several algorithms can compute, the one that does.
+    several algorithms can compute, the one that does. ``names``: a name for each output, or none
+    for all. ``constants``: arrays that are inputs of the program but no arguments of its runs.
 
     Raises SpecError, naming step and buffer, for a step that reads memory which no step has
     written, writes an input that is not passed for a result, or reaches beyond a result or
@@ -176,6 +177,8 @@ class Program:
     outputs: tuple[Buffer | None, ...]
     steps: tuple[Step, ...]
     algorithms: tuple[ChosenAlgorithm, ...] = ()
+    names: tuple[str, ...] = ()
+    constants: Mapping[Memory, Any] = field(default_factory=dict)
     temporaries: tuple[Memory, ...] = field(init=False)
     results: tuple[Memory, ...] = field(init=False)
 

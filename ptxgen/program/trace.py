@@ -7,6 +7,7 @@ or passes one to another library, cannot be traced: TraceError names the line.
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -69,8 +70,20 @@ class Tracing:
 
 def line() -> str:
     """Returns the caller's file, line number and text: the innermost frame outside this package."""
-    for frame in reversed(traceback.extract_stack()):
-        if "/ptxgen/" not in frame.filename.replace("\\", "/"):
+    return _innermost(traceback.extract_stack())
+
+
+def line_of(error: BaseException) -> str:
+    """Returns file, line number and text of the innermost frame of an error outside this
+    package.
+    """
+    return _innermost(traceback.extract_tb(error.__traceback__))
+
+
+def _innermost(frames: Sequence[traceback.FrameSummary]) -> str:
+    for frame in reversed(frames):
+        name = frame.filename.replace("\\", "/")
+        if "/ptxgen/" not in name and not name.startswith("<prepared"):
             return f"{frame.filename}:{frame.lineno}: {frame.line}"
     return ""
 
@@ -265,6 +278,11 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
             named[name] = value
         else:
             raise DtypeError(f"{name} is a {type(value).__qualname__}; takes an array")
+    if named.get("check"):
+        raise TraceError(
+            f"{op.name} has check=True, at {line()}: the host would read values, which a program "
+            "does not wait for; leave it away, and values out of range are clamped"
+        )
     made = _lowered(tracing, op, named)
     for memory in written:
         memory.written = True
@@ -321,27 +339,54 @@ def leaves(values: Iterable[Any]) -> Iterator[Any]:
             yield value
 
 
+def argument_names(function: Callable[..., Any], count: int) -> tuple[str, ...]:
+    """Returns names of the first ``count`` positional arguments of a function: of its parameters,
+    and ``argument0``, ``argument1``, ... of those that have no parameter of their own.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a callable that is not written in Python
+        parameters = {}.values()
+    own = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    found = (*own[:count], *(f"argument{i}" for i in range(len(own), count)))
+    return found if len({*found}) == count else tuple(f"argument{i}" for i in range(count))
+
+
 def trace(
-    function: Callable[..., Any], views: Sequence[ArrayView], device: Device
+    function: Callable[..., Any],
+    views: Sequence[ArrayView],
+    device: Device,
+    held: Mapping[str, Any] | None = None,
 ) -> tuple[Program, Tracing]:
-    """Traces ``function`` for a device, with an argument for each of ``views``.
+    """Traces ``function`` for a device, with an argument for each of ``views``, and a keyword
+    argument for each closed-over array in ``held``.
 
     Returns the program, whose results are contiguous, and the tracing, which has the closed-over
-    arrays.
+    arrays. A function that returns a mapping names the outputs of its program.
     """
     name = getattr(function, "__name__", type(function).__name__)
     tracing = Tracing(name, views[0], device)
     arguments = [
-        Traced(tracing, tracing.builder.input(f"argument{i}", seen)) for i, seen in enumerate(views)
+        Traced(tracing, tracing.builder.input(own, seen))
+        for own, seen in zip(argument_names(function, len(views)), views, strict=True)
     ]
-    found = function(*arguments)
-    several = found if isinstance(found, tuple | list) else (found,)
-    for i, each in enumerate(several):
+    keyed = {n: Traced(tracing, tracing.outer(n, x)) for n, x in (held or {}).items()}
+    found = function(*arguments, **keyed)
+    if isinstance(found, Mapping):
+        results = dict(found)
+    else:
+        results = dict(enumerate(found if isinstance(found, tuple | list) else (found,)))
+    for i, each in results.items():
+        if isinstance(found, Mapping) and not isinstance(i, str):
+            raise TraceError(f"{name} names a result {i!r}; takes strings as names")
         if each is not None and not (isinstance(each, Traced) and each.tracing is tracing):
             raise TraceError(
                 f"{name} returns a {type(each).__qualname__} as result {i}; takes arrays that "
                 "ptxgen's operations made of its arguments"
             )
-    if all(each is None for each in several):
+    if all(each is None for each in results.values()):
         raise TraceError(f"{name} returns nothing; takes a function that returns arrays")
-    return tracing.builder.finish([None if x is None else x.buffer for x in several]), tracing
+    buffers = {i: None if x is None else x.buffer for i, x in results.items()}
+    return tracing.builder.finish(
+        buffers if isinstance(found, Mapping) else [*buffers.values()]
+    ), tracing

@@ -390,6 +390,30 @@ class CudaDevice(Device):
                 self.free(flush)
         return [us[i :: len(work)] for i in range(len(work))]
 
+    def pinned(self, nbytes: int) -> tuple[int, Any]:
+        """Allocates page-locked host memory."""
+        with self._relaxed():
+            what = f"allocating {nbytes} bytes of pinned memory"
+            found = Pinned(self, int(_call(what, driver().cuMemHostAlloc, nbytes, 0)))
+        return found.address, found
+
+    def stamp(self, stream: int) -> Event:
+        """Records a CUDA event with a time after the work enqueued on ``stream`` so far."""
+        cu = driver()
+        with self.current():
+            event = _call("creating an event", cu.cuEventCreate, cu.CUevent_flags.CU_EVENT_DEFAULT)
+            _call("recording an event", cu.cuEventRecord, event, stream)
+            return Event(self, event)
+
+    def since(self, base: Event, stamps: Sequence[Event]) -> list[float]:
+        self.synchronize()
+        cu = driver()
+        with self.current():
+            return [
+                1e3 * _call("reading a time", cu.cuEventElapsedTime, base.handle, each.handle)
+                for each in stamps
+            ]
+
     def event(self, stream: int) -> Event:
         with self.current():
             return Event(self, self._record(stream))
@@ -702,6 +726,18 @@ class Event:
         if not sys.is_finalizing():
             with self._device.current():
                 _call("destroying an event", driver().cuEventDestroy, self.handle)
+
+
+class Pinned:
+    """Page-locked host memory at ``address``, freed with this object."""
+
+    def __init__(self, device: CudaDevice, address: int) -> None:
+        self._device, self.address = device, address
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            with self._device._relaxed():
+                _call("freeing pinned memory", driver().cuMemFreeHost, self.address)
 
 
 class Graph:

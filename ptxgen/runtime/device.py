@@ -8,10 +8,12 @@ implements the primitives through the driver (:mod:`ptxgen.runtime.cuda`). Other
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter_ns
 from typing import Any, ClassVar
 
 from ptxgen.cost.gpu import Rates
@@ -246,6 +248,23 @@ class Device(ABC):
         have two streams that had one handle one after the other.
         """
         return 0
+
+    def pinned(self, nbytes: int) -> tuple[int, Any]:
+        """Allocates host memory from which copies to the device run beside the host and kernels.
+        Returns its address, and the object that keeps it.
+        """
+        memory = (ctypes.c_char * nbytes)()
+        return ctypes.addressof(memory), memory
+
+    def stamp(self, stream: int) -> Any:
+        """Records a point in time after the work enqueued on ``stream`` so far, for :meth:`since`.
+        Here that of the host, as calls of such a device return when their work is done.
+        """
+        return perf_counter_ns()
+
+    def since(self, base: Any, stamps: Sequence[Any]) -> list[float]:
+        """Returns the time from stamp ``base`` to each of ``stamps``, µs; waits for the device."""
+        return [(each - base) / 1e3 for each in stamps]
 
     def event(self, stream: int) -> Any:
         """Records an event after the work enqueued on ``stream`` so far, for :meth:`wait`."""

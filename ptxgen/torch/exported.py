@@ -216,13 +216,13 @@ class Whole(Schedule):
         records it.
         """
         name, b, outside = type(model).__name__, tracing.builder, self._outside(model)
-        given = [b.input(f"argument{i}", x.packed) for i, x in enumerate(call.views.values())]
-        places = [
-            node
+        places = {
+            node: spec.arg.name
             for node, spec in self._inputs.items()
             if spec.kind is InputKind.USER_INPUT and isinstance(spec.arg, TensorArgument)
-        ]
-        values: dict[fx.Node, Any] = dict(zip(places, given, strict=True))
+        }
+        pairs = zip(places.items(), call.views.values(), strict=True)
+        values: dict[fx.Node, Any] = {node: b.input(n, x.packed) for (node, n), x in pairs}
         nodes = [n for n in self.nodes if n in self.lowered]
         used = {x for n in (*nodes, self.output) for x in n.all_input_nodes} | {*self._mutated}
         for node, (key, x) in outside.items():

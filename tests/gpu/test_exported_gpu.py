@@ -85,9 +85,9 @@ def test_what_cannot_be_written_where_it_is():
     assert made(x, c) is c and torch.equal(c, x)
     wide = torch.zeros(5, 8, device="cuda").flatten()
     for own, says in [
-        (torch.zeros(8, 4, device="cuda").T, r"argument 1 is written, and has strides \[1, 4\]"),
+        (torch.zeros(8, 4, device="cuda").T, r"c is written, and has strides \[1, 4\]"),
         (wide[1:33].view(4, 8), "lies 4 bytes behind a multiple of 16"),
-        (x, "argument 1 is written, and shares memory with argument 0"),
+        (x, "c is written, and shares memory with x"),
     ]:
         with pytest.raises(ShapeError, match=says):
             made(x, own)
@@ -95,5 +95,5 @@ def test_what_cannot_be_written_where_it_is():
         made(x, c.cpu())
     with ptxgen.use_device("cuda"):
         host = ptxgen.capture(function, x.cpu().numpy(), c.cpu().numpy())
-        with pytest.raises(DeviceError, match="argument 1 is written, and in host memory"):
+        with pytest.raises(DeviceError, match="c is written, and in host memory"):
             host(x.cpu().numpy(), c.cpu().numpy())

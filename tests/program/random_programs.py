@@ -48,17 +48,17 @@ SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan)
 
 
 class Type(NamedTuple):
-    """Dtype and kind of a value. An "element" has shape [2, 3, width], a "row" [2, 3, 1], a
+    """Dtype and kind of a value. An "element" has shape [rows, 3, width], a "row" [rows, 3, 1], a
     "column" [width], a "matrix" [width, width].
     """
 
     dtype: str
     kind: str
 
-    def shape(self, width: int) -> tuple[int, ...]:
-        """Shape for rows of ``width`` elements."""
-        shapes = {"row": (2, 3, 1), "column": (width,), "matrix": (width, width)}
-        return shapes.get(self.kind, (2, 3, width))
+    def shape(self, width: int, rows: int = 2) -> tuple[int, ...]:
+        """Shape for ``rows`` times three rows of ``width`` elements."""
+        shapes = {"row": (rows, 3, 1), "column": (width,), "matrix": (width, width)}
+        return shapes.get(self.kind, (rows, 3, width))
 
 
 class Rule(NamedTuple):
@@ -102,16 +102,19 @@ def _turned(x: Any) -> Any:
 
 
 def _shared(q: Any, k: Any, v: Any) -> Any:
-    """Attention written out: 4 heads of queries, of which pairs share keys and values."""
+    """Attention written out: heads of queries (4 of 2 rows), of which pairs share keys and
+    values.
+    """
+    rows = q.shape[0]
 
     def repeated(x: Any) -> Any:
-        lead = x.reshape(1, 2, 1, 3, x.shape[-1])
-        wide = ptxgen.layout.contiguous(ptxgen.layout.expand(lead, (1, 2, 2, *lead.shape[3:])))
-        return wide.reshape(1, 4, *lead.shape[3:])
+        lead = x.reshape(1, rows, 1, 3, x.shape[-1])
+        wide = ptxgen.layout.contiguous(ptxgen.layout.expand(lead, (1, rows, 2, *lead.shape[3:])))
+        return wide.reshape(1, 2 * rows, *lead.shape[3:])
 
-    heads = _concat((q, k), 0).reshape(1, 4, 3, q.shape[-1])
+    heads = _concat((q, k), 0).reshape(1, 2 * rows, 3, q.shape[-1])
     scores = ptxgen.matmul(heads, repeated(k).swapaxes(2, 3))
-    return ptxgen.matmul(ptxgen.softmax(scores), repeated(v))[0, :2]
+    return ptxgen.matmul(ptxgen.softmax(scores), repeated(v))[0, :rows]
 
 
 def _torch_shared(q: Any, k: Any, v: Any) -> Any:
@@ -158,6 +161,10 @@ def _like(x: Any, found: Any, join: Callable[..., Any]) -> Any:
     """``found``, of which there is half as much or more, in the shape of ``x``."""
     flat = found.reshape(-1)
     return join((flat, flat), 0)[: prod(x.shape)].reshape(x.shape)
+
+
+def _flat(x: Any) -> Any:
+    return x.reshape(3 * x.shape[0], -1)
 
 
 def _half(x: Any) -> int:
@@ -383,7 +390,7 @@ RULES: dict[str, Rule] = {
         (NUMBERS,),
         ELEMENT,
         (("", ""),),
-        lambda d, x: f.add(x.reshape(6, -1), x.reshape(6, -1)).reshape(x.shape),
+        lambda d, x: f.add(_flat(x), _flat(x)).reshape(x.shape),
         lambda d, x: (x.reshape(6, -1) + x.reshape(6, -1)).reshape(x.shape),
         weight=1,
     ),
@@ -416,7 +423,7 @@ RULES: dict[str, Rule] = {
         (DTYPES, INTEGERS),
         ("element", "row"),
         (("", ""),),
-        lambda d, x, i: ptxgen.gather(x, f.clamp(i, 0, 1).reshape(6)[:2]),
+        lambda d, x, i: ptxgen.gather(x, f.clamp(i, 0, 1).reshape(-1)[: x.shape[0]]),
         lambda d, x, i: x[i.clamp(0, 1).reshape(6)[:2]],
         weight=1,
     ),
@@ -488,12 +495,12 @@ class Drawn:
             values += made if len(rule.gives) > 1 else (made,)
         return tuple(values[i] for i in self.returned)
 
-    def arrays(self) -> list[Any]:
+    def arrays(self, rows: int = 2) -> list[Any]:
         """Inputs: normal numbers and a few special ones, integers, bools."""
         rng = np.random.default_rng(self.seed)
         found = []
         for of in self.types[: self.inputs]:
-            shape = of.shape(self.width)
+            shape = of.shape(self.width, rows)
             if of.dtype == "bool":
                 x = rng.random(shape) < 0.5
             elif of.dtype in INTEGERS:

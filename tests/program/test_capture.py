@@ -12,8 +12,14 @@ from ptxgen import functions as f
 from ptxgen import graph
 from ptxgen.errors import DtypeError, GradError, PtxgenError, ShapeError, TraceError
 from ptxgen.program.arena import check, place
+from ptxgen.program.buffer import imagined
+from ptxgen.program.execute import Place, plan
+from ptxgen.program.place import elements
+from ptxgen.program.trace import Traced, Tracing
+from ptxgen.runtime import get_device
 
 RNG = np.random.default_rng(5)
+LENGTHS = np.full(8, 3, "i4")
 W, BIAS = (RNG.standard_normal(s).astype("f4") for s in ((64, 32), (32,)))
 
 
@@ -42,6 +48,56 @@ def test_a_block_of_operations_is_replayed() -> None:
             assert not difference(got, wanted)
         W[0] += 1  # what is outside is read at each call
     assert "4 steps" not in repr(captured) and len(captured.program.steps) == 5
+
+
+def test_inputs_are_fed_again_at_each_replay() -> None:
+    """A replay reads what its arguments hold then: the whole graph, one of some outputs, and that
+    of fewer rows.
+    """
+    cpu = get_device("cpu")
+    with ptxgen.use_device("cpu"):
+        captured = ptxgen.capture(lambda x: (f.exp(x), f.neg(x)), drawn(8, 4), extent=0)
+        small = captured.at(3)
+        for _ in range(2):
+            x = drawn(8, 4)
+            cpu.copy_in(captured.arguments[0].ptr, x.ctypes.data, x.nbytes)
+            for each, rows in ((captured, 8), (small, 3), (captured, 8)):
+                each.replay()
+                for own, wanted in zip(each._of.results, (f.exp, f.neg), strict=True):
+                    number = each._of.results.index(own)
+                    bits = elements(own, cpu, each._found[number].ptr, 0)
+                    assert not difference(bits.view("f4"), wanted(x[:rows]))
+            y = drawn(8, 4)
+            assert not difference(captured(y, outputs=[1])[0], -y)
+            assert not difference(captured(y[:3])[1], -y[:3])
+
+
+def wide(x, y):
+    """Two temporaries of more than 2 GiB each, both alive, and a row of sums."""
+    first = f.add(x, y)
+    second = f.mul(first, y)
+    return ptxgen.sum(f.add(first, second), axis=-1)
+
+
+def test_an_arena_above_4_gib_is_planned_with_offsets_of_64_bits() -> None:
+    cpu = get_device("cpu")
+    x, y = imagined((1 << 14, 1), "float32"), imagined((1, (1 << 15) + 8), "float32")
+    builder = Tracing("wide", None, cpu)
+    found = wide(*(Traced(builder, builder.builder.input(n, b)) for n, b in (("x", x), ("y", y))))
+    planned = plan(builder.builder.finish(found.buffer), cpu)
+    offsets = [
+        (s.offset, launched.touched)
+        for launched in planned.steps
+        for s in launched.sources
+        if isinstance(s, Place)
+    ]
+    assert planned.nbytes > 6 << 30
+    assert max(offset for offset, _ in offsets) == 2 * (1 << 14) * ((1 << 15) + 8) * 4 > 1 << 32
+    sizes = [m.nbytes for m in planned.program.temporaries]
+    for fired in planned.steps:
+        for touch in fired.touched:
+            if touch.slot == 3:
+                assert touch.high - touch.low in sizes and touch.high <= planned.nbytes
 
 
 def test_its_temporaries_share_one_allocation() -> None:
@@ -82,7 +138,7 @@ def drawn_calls(name, first=0):
     """
     for seed in range(first, first + 40):
         given = calls.valid(name, seed).given
-        given = {n: v for n, v in given.items() if n not in ("out", "stream", "kernel")}
+        given = {n: v for n, v in given.items() if n not in ("out", "stream", "kernel", "check")}
         arrays = arrays_of(given)
         if any(x.size for x in arrays.values()):
             yield seed, given, arrays
@@ -124,6 +180,7 @@ def test_every_operation_has_its_bits_when_it_is_captured(name: str) -> None:
             "something else each time",
         ),
         (lambda x: f.add(x, float(RNG.standard_normal())), "something else each time"),
+        (lambda x: ptxgen.softmax(x, lengths=LENGTHS, check=True), "check=True, at .*_capture.py:"),
         (3, "takes a function; got a int"),
     ],
 )
@@ -142,10 +199,10 @@ def test_arrays_of_a_trace_that_has_ended_are_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
-        ((drawn(4, 64),), ShapeError, r"argument 0 has shape \[4, 64\]; takes \[8, 64\]"),
-        ((np.zeros((8, 64)),), DtypeError, "argument 0 has dtype float64; takes float32"),
+        ((drawn(4, 64),), ShapeError, r"x has shape \[4, 64\]; takes \[8, 64\]"),
+        ((np.zeros((8, 64)),), DtypeError, "x has dtype float64; takes float32"),
         ((drawn(8, 64), drawn(8, 64)), TraceError, "1 arguments; got 2"),
-        ((None,), PtxgenError, "argument 0"),
+        ((None,), PtxgenError, "x is a "),
     ],
 )
 def test_other_arrays_are_refused_by_name(given, error, says: str) -> None:
@@ -186,7 +243,7 @@ def test_a_trace_is_of_a_function_and_arrays() -> None:
 
 def test_what_needs_gradients_is_refused() -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(GradError, match="argument 0 requires grad"):
+    with pytest.raises(GradError, match="argument0 requires grad"):
         ptxgen.capture(f.neg, torch.ones(3, requires_grad=True))
 
 

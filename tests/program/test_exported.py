@@ -134,8 +134,9 @@ def test_a_model_is_saved_and_loaded(dtype, tmp_path, device="cpu"):
             logits, none = run(ids, places)
             assert same(logits, expected) and none is None
         ids = expected.argmax(-1)
+    assert made.inputs == runs[1].inputs == ("ids", "places")
     assert {m.name for _, m in made._outside} >= set(model.state_dict())
-    with pytest.raises(ShapeError, match=r"argument 0 has shape \[1, 7\]; takes \[2, 7\]"):
+    with pytest.raises(ShapeError, match=r"ids has shape \[1, 7\]; takes \[2, 7\]"):
         runs[1](ids[:1], places)
 
 
@@ -174,7 +175,7 @@ def test_decoding_writes_caches_where_they_are(dtype, tmp_path):
     writing = Counter(s.problem.table[-1] for s in steps for b in s.writes() if b.memory in whole)
     assert writing == {"put": 4}, "no cache is copied"
     assert [s.problem.table for s in steps].count(("counting_sort", "sort")) == 1
-    with pytest.raises(TraceError, match="Llama writes argument 2; call it with all arguments"):
+    with pytest.raises(TraceError, match="Llama writes caches_0_0; call it with all arguments"):
         made.replay()
 
 

@@ -37,7 +37,7 @@ def test_a_table_has_the_kernels_that_are_launched_and_their_times() -> None:
     assert all(float(line.split()[-1]) > 0 for line in lines)
     assert us == sum(step.predicted(cpu) for step in program.steps)
     assert lines[0].startswith("0  linear")
-    assert "argument0 f32[8, 64], argument1 f32[64, 32]" in lines[0]
+    assert "x f32[8, 64], w f32[64, 32]" in lines[0]
     assert lines[0].endswith(f"{ptxgen.explain('linear', 8, 32, 64).winner.time:.1f}")
 
 
@@ -63,7 +63,7 @@ def test_a_picture_has_a_box_for_each_step_and_an_edge_for_what_is_between(tmp_p
     arrows = [p.get("d").count("z") for p in root.findall(f".//{name}g/{name}path")][1::2]
     assert arrows == [2, 2, 1], "readers of each"
     texts = "\n".join(t.text for t in root.iter(f"{name}text"))
-    assert "reads argument0 f32[8, 64], 2,048 bytes; argument1 f32[64, 32], 8,192 bytes" in texts
+    assert "reads x f32[8, 64], 2,048 bytes; w f32[64, 32], 8,192 bytes" in texts
     assert texts.count("returned") == 2
 
 

@@ -258,7 +258,7 @@ def test_a_loaded_program_is_on_its_device(file: Path) -> None:
     loaded = ptxgen.load(file)
     with ptxgen.use_device(CpuDevice()), pytest.raises(DeviceError, match="layer is on cpu:0"):
         loaded(drawn(8, 64))
-    with pytest.raises(ShapeError, match=r"argument 0 has shape \[4, 64\]; takes \[8, 64\]"):
+    with pytest.raises(ShapeError, match=r"x has shape \[4, 64\]; takes \[8, 64\]"):
         loaded(drawn(4, 64))
 
 

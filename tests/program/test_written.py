@@ -87,16 +87,16 @@ def test_what_is_written_has_to_be_writable_and_alone(monkeypatch):
     fixed, wide = c.copy(), np.zeros((4, 10), np.float32)
     fixed.flags.writeable = False
     for own, other, error, says in [
-        (fixed, x, ShapeError, "argument 1 is written, and read-only"),
-        (wide[:, ::2], x, ShapeError, r"argument 1 is written, and has strides \[10, 2\]"),
-        (c, c[:, :2], ShapeError, "argument 1 is written, and shares memory with argument 0"),
-        (c[:2], x, ShapeError, r"argument 1 has shape \[2, 5\]; takes \[4, 5\]"),
+        (fixed, x, ShapeError, "c is written, and read-only"),
+        (wide[:, ::2], x, ShapeError, r"c is written, and has strides \[10, 2\]"),
+        (c, c[:, :2], ShapeError, "c is written, and shares memory with x"),
+        (c[:2], x, ShapeError, r"c has shape \[2, 5\]; takes \[4, 5\]"),
     ]:
         with pytest.raises(error, match=says):
             made(other, own)
     assert not c.any() and not wide.any()
     monkeypatch.setattr(get_device("cpu"), "kind", "cuda")
-    with pytest.raises(DeviceError, match="argument 1 is written, and in host memory"):
+    with pytest.raises(DeviceError, match="c is written, and in host memory"):
         made(x, c)
 
 

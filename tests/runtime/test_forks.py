@@ -79,7 +79,7 @@ def children_beside_a_call(count: int) -> None:
 
         with beside(lambda: captured(x)):
             for number in range(count):
-                until(lambda: captured._lock._owner)
+                until(lambda: captured._turn.lock._owner)
                 assert forked(right) == 0, f"child {number}"
 
 

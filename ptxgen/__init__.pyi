@@ -376,6 +376,14 @@ def embedding_backward(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def fft_block(
+    x: ArrayT,
+    *,
+    inverse: bool = False,
+    norm: str = 'backward',
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
 @overload
 def gated_delta_rule(
     q: ArrayT,

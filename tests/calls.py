@@ -200,6 +200,12 @@ def _triangular(d: Draw) -> dict[str, Any]:
     }
 
 
+def _fft(d: Draw) -> dict[str, Any]:
+    x = d.array((*d.one((), (2,), (3, 2), (0,)), 2 * d.size(40, 1)), d.one("f32", "f64"))
+    norm = d.some("norm", d.one("backward", "ortho", "forward"))
+    return {"x": x, **d.some("inverse", True), **norm}
+
+
 def _reduction(name: str) -> Callable[[Draw], dict[str, Any]]:
     def draw(d: Draw) -> dict[str, Any]:
         rank = d.one(1, 2, 2, 3)
@@ -932,7 +938,7 @@ def written() -> dict[str, Operation]:
     for name, draw in (
         *(("linear", _linear), ("linear_dgrad", _dgrad), ("linear_wgrad", _wgrad)),
         *(("matmul", _matmul), ("logsumexp", _last), ("cumsum", _cumsum)),
-        ("solve_triangular", _triangular),
+        *(("solve_triangular", _triangular), ("fft_block", _fft)),
         *(("logcumsumexp", _logcumsumexp), ("attention", _attention)),
         *(("selective_scan", _selective_scan), ("linear_recurrence", _linear_recurrence)),
         ("attention_grad", _attention_grad),

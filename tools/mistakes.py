@@ -489,6 +489,13 @@ MISTAKES = (
         kernel("triangular_f32"),
     ),
     Mistake(
+        "half a spectrum whose constant has an imaginary part",
+        TEMPLATE + "fft/fft.cu.j2",
+        "v.y = real ? T(0)",
+        "v.y = !real && i == 0 ? T(0)",
+        kernel("fft_f32_40_chirp19"),
+    ),
+    Mistake(
         "gathered windows that a stage is told full before",
         TEMPLATE + "include/mbarrier.cuh.j2",
         "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];",

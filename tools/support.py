@@ -30,6 +30,7 @@ from ptxgen import functions, int4, layout, quantized
 from ptxgen.errors import DtypeError, FormulaError, GradError
 from ptxgen.numerics.dtype import STORABLE
 from ptxgen.numerics.formats import FORMATS
+from ptxgen.numerics.signature import elements
 from ptxgen.numerics.weight_format import WeightFormat
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.explaining_code import Unmade
@@ -51,6 +52,7 @@ TITLES = {
     "im2col": "Convolutions",
     "moe": "Mixtures of experts",
     "triangular": "Triangular systems",
+    "fft": "Fourier transforms",
     "quantized": "Quantized products",
     "int4": "Quantized products",
     "reductions": "Reductions, norms, losses",
@@ -137,10 +139,8 @@ class Operation(NamedTuple):
         forms = next(iter(found.forms.values()))
         size = {"Quantized products": 64, "Recurrences": 8}.get(self.group, 4)
         many = {"S": size * size}  # the slots of all tokens
-        sizes = [
-            many.get(s, size) // int(s.partition("/")[2] or 1) for s in forms[parameter].split()
-        ]
-        return tuple(sizes)
+        dims = map(elements, forms[parameter].split())
+        return tuple(many.get(s, size) // unit * n + more for s, unit, more, n in dims)
 
     def arguments(self, dtype: str, optional: tuple[str, ...] = ()) -> dict[str, Any]:
         """Returns the arguments of a call: the required ones and those in ``optional``."""

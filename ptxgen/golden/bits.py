@@ -43,6 +43,7 @@ from ptxgen.numerics.contract import (
     Contract,
 )
 from ptxgen.numerics.dtype import FULL, ITEMSIZE, NAMES
+from ptxgen.numerics.fft import FFT
 from ptxgen.numerics.flce import REDUCTIONS as LOSSES
 from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.gather_scatter import SCATTER
@@ -56,6 +57,7 @@ from ptxgen.ops import OPERATIONS as LIBRARY
 from ptxgen.oracle import recurrence as oracle
 from ptxgen.oracle.column_reductions import reduce_columns
 from ptxgen.oracle.delta import ascend, descend
+from ptxgen.oracle.fft import fft_pairs
 from ptxgen.oracle.row_reductions import compute
 from ptxgen.oracle.vocab_segments import linear_segments, logit_gradient, logit_segments
 from ptxgen.spec.quantized import LOOKED_UP
@@ -403,6 +405,19 @@ def solved() -> Found:
         yield SOLVE, "solve_triangular", dtype, made
 
 
+def transformed() -> Found:
+    """Yields transforms: of all radices, by parts, by chirps in one kernel and in several, and of
+    real numbers and half spectra.
+    """
+    for dtype in ("f32", "f64"):
+        lengths = (1, 48, 240, 1001, 19, 5005, 9000, 4099)
+        made = [reference.fft_block(numbers(n, (2, 2 * n), dtype), norm="ortho") for n in lengths]
+        yield FFT, "fft_block", dtype, made
+        x = numbers(1, (3, 20), dtype)
+        half = fft_pairs(x, source="real", count=11)
+        yield FFT, "fft_pairs", dtype, [half, fft_pairs(half, source="half", sink="real")]
+
+
 def attended() -> Found:
     """Yields results of attention over several blocks of keys and over several splits, with all
     options for masks and logits.
@@ -573,6 +588,7 @@ ALL: tuple[Callable[[], Found], ...] = (
     row_operations,
     columns_and_moves,
     solved,
+    transformed,
     recurrences,
     matrix_recurrences,
     attended,

@@ -6,6 +6,7 @@ from ptxgen.oracle.attention import attention
 from ptxgen.oracle.call import as_called
 from ptxgen.oracle.column_reductions import layer_norm_wgrad, rms_norm_wgrad
 from ptxgen.oracle.f32 import fma
+from ptxgen.oracle.fft import fft_block
 from ptxgen.oracle.flce import linear_cross_entropy, linear_cross_entropy_grad
 from ptxgen.oracle.gather_scatter import (
     embedding,
@@ -48,6 +49,7 @@ __all__ = [
     "dequantize",
     "embedding",
     "embedding_backward",
+    "fft_block",
     "fma",
     "gather",
     "grouped_linear",

@@ -250,6 +250,14 @@ def embedding_backward(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Tensor: ...
+def fft_block(
+    x: Tensor,
+    *,
+    inverse: bool = False,
+    norm: str = 'backward',
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
 def gated_delta_rule(
     q: Tensor,
     k: Tensor,

@@ -14,6 +14,7 @@ from typing import Any
 
 import attention_cases
 import delta_cases
+import fft_cases
 import gather_cases
 import grouped_cases
 import int4_cases
@@ -43,6 +44,7 @@ from ptxgen.spec.conv import ConvSpec
 from ptxgen.spec.counting_sort import OrderSpec
 from ptxgen.spec.delta import DeltaGradSpec, DeltaSpec
 from ptxgen.spec.depthwise import DepthwiseSpec
+from ptxgen.spec.fft import ChirpSpec, FftSpec
 from ptxgen.spec.gather_scatter import GatherSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
@@ -405,4 +407,6 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     QuantizedPtxSpec: quantized_ptx_cases.products,
     PointwiseSpec: pointwise_cases.representatives,
     TriangularSpec: triangular,
+    FftSpec: fft_cases.transforms,
+    ChirpSpec: fft_cases.chirps,
 }

@@ -26,6 +26,8 @@ TABLES: dict[tuple[str, ...], str] = {
     ("delta_grad", "descend"): "delta_grad",
     ("dequantize", "f32"): "dequantize",
     ("dequantize", "half"): "dequantize",
+    ("fft",): "fft",
+    ("fft_chirp",): "fft_chirp",
     ("gather",): "gather",
     ("grouped", "NN", "rows", "f32", "simt"): "grouped_rows_f32_simt",
     ("grouped", "NN", "rows", "half", "tc"): "grouped_rows_half_tc",

@@ -1,0 +1,14 @@
+"""Dispatch of fft: transforms.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+
+def candidates(table: str, arch: str, ctas: int, sms: int, time: Time) -> Iterator[Candidate]:
+    """Yields the routes that serve a problem, with predicted times."""
+    # 0: the length's passes in one kernel
+    yield Candidate(0.0, Choice(0, ("fft_f32_240_split_split_eb0330",), (ctas,), ()))

@@ -1,0 +1,50 @@
+"""Calls that run each listed kernel of transforms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from bits import same_bits
+from interp_launch import SEED
+
+import ptxgen
+from ptxgen.ops import OPERATIONS
+from ptxgen.program.operation import lowering
+from ptxgen.tiles import SPECS
+
+PAIRS = OPERATIONS["fft_pairs"]
+CALLS: dict[tuple[int, int, int], tuple[str, tuple[int, ...], dict[str, Any]]] = {
+    (240, 0, 0): ("fft_block", (11, 480), {"inverse": True, "norm": "ortho"}),
+    (9, 0, 0): ("fft_pairs", (300, 8, 2), {"n": 9}),
+    (26, 0, 0): ("fft_pairs", (3, 26, 19, 2), {"axis": 1}),
+    (40, 0, 19): ("fft_pairs", (3, 10, 2), {"n": 19, "source": "half", "sink": "real"}),
+    (64, 8192, 0): ("fft_pairs", (1, 8000), {"n": 8192, "source": "real", "count": 4097}),
+    (64, 4608, 0): ("fft_pairs", (1, 2000, 2), {"n": 2053}),
+    (72, 0, 0): ("fft_pairs", (1, 2053, 2), {"inverse": True}),
+}
+"""Operation, shape and options of a call, by length, order of twiddles and length by chirps."""
+
+
+def check(name: str, of: str, shape: tuple[int, ...], how: dict[str, Any], device: Any) -> None:
+    """Calls an operation of which a step launches kernel ``name``, and compares the bits."""
+    op, spec = OPERATIONS[of], SPECS[name]
+    kind = "f8" if spec.dtype == "f64" else "f4"
+    x = np.random.default_rng([SEED, *shape]).standard_normal(shape).astype(kind)
+    with ptxgen.use_device(device):
+        _, made = lowering(op, {"x": x, **how})
+        assert spec.form in [step.problem.dtype for step in made.program.steps]
+        same_bits(op.function(x, **how), op.oracle(x, **how), spec=name, what=f"{shape} {how}")
+
+
+def transforms(name: str) -> list[Callable[[Any], None]]:
+    """Returns the call of a listed kernel."""
+    spec = SPECS[name]
+    return [functools.partial(check, name, *CALLS[spec.n, spec.twist, spec.chirp])]
+
+
+def chirps(name: str) -> list[Callable[[Any], None]]:
+    """Returns a transform that needs the chirps of one length."""
+    return [functools.partial(check, name, "fft_pairs", (2, SPECS[name].n, 2), {})]

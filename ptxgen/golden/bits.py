@@ -42,7 +42,7 @@ from ptxgen.numerics.contract import (
     TENSOR_CORES,
     Contract,
 )
-from ptxgen.numerics.dtype import FULL, ITEMSIZE, NAMES
+from ptxgen.numerics.dtype import COMPLEX, FULL, ITEMSIZE, NAMES, PARTS
 from ptxgen.numerics.flce import REDUCTIONS as LOSSES
 from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.gather_scatter import SCATTER
@@ -88,11 +88,16 @@ def numbers(
     """Returns an array of pseudorandom elements of a dtype, given by its short name.
 
     Floats are 24-bit integers times one of ``2**spread`` powers of two around 1, rounded once;
-    integers have all magnitudes. ``special``: whether one in 16 is drawn from :data:`SPECIAL`.
+    so are the parts of complex numbers; integers have all magnitudes. ``special``: whether one in
+    16 is drawn from :data:`SPECIAL`.
     """
     bits = words(seed, prod(shape))
     if dtype == "bool":
         return (bits >> np.uint64(63)).astype(np.bool_).reshape(shape)
+    if FULL[dtype] in PARTS:
+        drawn = (numbers(seed + more, shape, "f64", special, spread) for more in (0, 50))
+        with np.errstate(all="ignore"):
+            return np.stack(list(drawn), -1).astype(PARTS[FULL[dtype]]).view(FULL[dtype])[..., 0]
     if dtype in ("i32", "i64", "u8", "i8"):
         width = 8 * ITEMSIZE[dtype]
         shifts = (bits & np.uint64(width - 1)).astype(np.int64)
@@ -126,6 +131,8 @@ def digest(results: Any) -> str:
             continue
         bits = np.ascontiguousarray(array)
         hashed.update(f"{bits.dtype.name}{bits.shape}".encode())
+        if bits.dtype.kind == "c":
+            bits = np.stack([bits.real, bits.imag], -1)
         if bits.dtype.kind not in "biu":
             nothing = np.isnan(bits)
             bits = np.where(nothing, 0, bits.view(f"u{bits.itemsize}"))
@@ -520,7 +527,7 @@ def pointwise() -> Found:
                 made = _all(function.reference(*given))
             except (DtypeError, FormulaError):
                 continue
-            if dtype in FLOATS and made[0].dtype == given[-1].dtype:
+            if dtype in (*FLOATS, *COMPLEX.values()) and made[0].dtype == given[-1].dtype:
                 needs = tuple(a.dtype == made[0].dtype for a in given)
                 try:
                     slope = function.gradient(needs)
@@ -529,6 +536,8 @@ def pointwise() -> Found:
                     pass
             yield reduction_order.POINTWISE, row.name, dtype, made
     for dtype, to in product(FULL, repeat=2):
+        if FULL[dtype] in PARTS and FULL[to] not in PARTS:
+            continue  # refused
         x = numbers(1, (999,), dtype, special=True)
         made = [LIBRARY[f"cast_{to}"].reference(x, out_dtype=FULL[to])]
         yield reduction_order.POINTWISE, f"cast to {to}", dtype, made

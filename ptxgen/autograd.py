@@ -49,10 +49,10 @@ def pointwise(function: Callable[..., Any]) -> Pointwise:
         shape. Python scalars are kernel arguments.
     Dtypes
         float32, float16, bfloat16, float64, int32, int64, bool, uint8, int8, float8_e4m3fn,
-        float8_e5m2. Floats of 16 and 8 bits are computed in float32, integers of 8 bits in int32,
-        and the operands of one operator have one type: cast others (``ptxgen.functions.cast``). A
-        result has the dtype of the arrays that are computed in its type, if these have one dtype;
-        else that type.
+        float8_e5m2, complex64, complex128. Floats of 16 and 8 bits are computed in float32,
+        integers of 8 bits in int32, and the operands of one operator have one type: cast others
+        (``ptxgen.functions.cast``); complex numbers and floats are promoted. A result has the dtype
+        of the arrays that are computed in its type, if these have one dtype; else that type.
     Options
         The operation takes ``out`` (may be one of the arguments; a tuple for several results),
         ``out_dtype`` (a dtype, or one for each result), ``stream`` and ``kernel``.

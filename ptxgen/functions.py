@@ -53,8 +53,10 @@ def cast(x: Any, dtype: Any, *, out: Any = None, stream: Any = None) -> Any:
         may have a sign; ml_dtypes gives NaN where float8_e4m3fn saturates. Floats become integers
         by truncation and saturation, NaN becomes 0; a wider integer keeps its low bits
         (:mod:`ptxgen.numerics.formula`).
+        A real number becomes ``x + 0i``.
     Errors
-        DtypeError for an unsupported ``dtype``; ShapeError, DeviceError or CompileError.
+        DtypeError for an unsupported ``dtype``; FormulaError for complex numbers and a real one;
+        ShapeError, DeviceError or CompileError.
     Source
         ``ptxgen/ops/pointwise.py``.
     """

@@ -11,6 +11,7 @@ class _Elementwise(Pointwise):
 
 abs: _Elementwise
 add: _Elementwise
+angle: _Elementwise
 atan: _Elementwise
 bitwise_and: _Elementwise
 bitwise_not: _Elementwise
@@ -19,6 +20,8 @@ bitwise_xor: _Elementwise
 def cast(x: ArrayT, dtype: Any, *, out: Any = None, stream: Any = None) -> ArrayT: ...
 ceil: _Elementwise
 clamp: _Elementwise
+complex: _Elementwise
+conj: _Elementwise
 copy: _Elementwise
 cos: _Elementwise
 div: _Elementwise
@@ -34,6 +37,7 @@ geglu: _Elementwise
 gelu: _Elementwise
 gelu_tanh: _Elementwise
 gt: _Elementwise
+imag: _Elementwise
 isfinite: _Elementwise
 isinf: _Elementwise
 isnan: _Elementwise
@@ -47,7 +51,9 @@ minimum: _Elementwise
 mul: _Elementwise
 ne: _Elementwise
 neg: _Elementwise
+polar: _Elementwise
 pow: _Elementwise
+real: _Elementwise
 reglu: _Elementwise
 relu: _Elementwise
 round: _Elementwise

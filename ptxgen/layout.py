@@ -14,12 +14,16 @@ from typing import Any
 from ptxgen import lazy
 from ptxgen.autograd import operation
 from ptxgen.errors import DtypeError, ShapeError, described
+from ptxgen.numerics.dtype import PARTS, WHOLE
 from ptxgen.numerics.option import AxisNumber, Integers, whole
 from ptxgen.ops.views import axis_of
 from ptxgen.program.trace import Traced
 from ptxgen.runtime.arrays import framework_of
 
-__all__ = ["concat", "contiguous", "expand", "narrow", "pad", "rope", "split_qkv", "transpose"]
+__all__ = [
+    *("concat", "contiguous", "expand", "narrow", "pad", "rope", "split_qkv", "transpose"),
+    *("view_as_complex", "view_as_real"),
+]
 _PASSES = ("concat", "contiguous", "pad", "rope")
 """Names of the operations in :mod:`ptxgen.layout` that write a new array, in one pass; the other
 functions return views.
@@ -100,6 +104,82 @@ def expand(x: Any, shape: Sequence[int]) -> Any:
     if framework == "torch" or isinstance(x, Traced):
         return x.expand(to)
     return importlib.import_module(framework).broadcast_to(x, to)
+
+
+def view_as_real(x: Any) -> Any:
+    """A view of complex numbers ``a + b i`` as pairs ``[a, b]``.
+
+    Shapes
+        ``x`` any; the result ``[..., 2]``.
+    Dtypes
+        ``x`` complex64 or complex128; the result float32 or float64.
+    Order
+        Nothing is computed, and nothing copied.
+    Errors
+        DtypeError for an ``x`` that is no array of complex numbers.
+    Source
+        ``ptxgen/layout.py``.
+
+    >>> import numpy, ptxgen
+    >>> ptxgen.layout.view_as_real(numpy.array([1 + 2j, 3j], "c8"))
+    array([[1., 2.],
+           [0., 3.]], dtype=float32)
+    """
+    _array(x)
+    part = PARTS.get(_dtype(x))
+    if part is None:
+        raise DtypeError(f"x has dtype {_dtype(x)}; takes {' or '.join(PARTS)}")
+    if isinstance(x, Traced):
+        return x.view_as_real()
+    if framework_of(x) == "torch":
+        import torch
+
+        return torch.view_as_real(x)
+    return x[..., None].view(part)
+
+
+def view_as_complex(x: Any) -> Any:
+    """A view of pairs ``[a, b]`` as complex numbers ``a + b i``.
+
+    Shapes
+        ``x`` ``[..., 2]``, of stride 1 along the last dimension; the result without it.
+    Dtypes
+        ``x`` float32 or float64; the result complex64 or complex128.
+    Order
+        Nothing is computed, and nothing copied.
+    Errors
+        ShapeError for an ``x`` whose last dimension is not 2 or has another stride; DtypeError for
+        an ``x`` that is no array of these dtypes.
+    Source
+        ``ptxgen/layout.py``.
+
+    >>> import numpy, ptxgen
+    >>> ptxgen.layout.view_as_complex(numpy.array([[1, 2], [0, 3]], "f8"))
+    array([1.+2.j, 0.+3.j])
+    """
+    _array(x)
+    whole = WHOLE.get(_dtype(x))
+    if whole is None:
+        raise DtypeError(f"x has dtype {_dtype(x)}; takes {' or '.join(WHOLE)}")
+    if not x.shape or x.shape[-1] != 2:
+        raise ShapeError(f"x has shape {list(x.shape)}; takes [..., 2], pairs of parts")
+    if isinstance(x, Traced):
+        return x.view_as_complex()
+    try:
+        if framework_of(x) == "torch":
+            import torch
+
+            return torch.view_as_complex(x)
+        return x.view(whole)[..., 0]
+    except (RuntimeError, ValueError) as error:
+        raise ShapeError(
+            f"x is no view of complex numbers, pass a contiguous copy: {error}"
+        ) from None
+
+
+def _dtype(x: Any) -> str:
+    """Returns the full name of the dtype of an array of any framework."""
+    return str(getattr(x.dtype, "name", x.dtype)).removeprefix("torch.")
 
 
 def split_qkv(x: Any, heads: int, kv_heads: int) -> tuple[Any, Any, Any]:

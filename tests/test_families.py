@@ -14,8 +14,8 @@ DOCUMENT = PACKAGE.parent / "docs" / "explanation" / "architecture.md"
 MAIN_LOOPS = ("simt", "mma", "wgmma", "f64")
 """Files and folders of the family gemm, named after their main loops."""
 OWN = {
-    "numerics": "activation constants contract dtype ex2 flce formats formula functions gradient "
-    "option reduction_order signature softcap versions weight_format "
+    "numerics": "activation complex constants contract dtype ex2 flce formats formula functions "
+    "gradient option reduction_order signature softcap versions weight_format "
     "weight_packing",
     "oracle": "activation call dot16 ex2 f32 flce float8 formula half ops reduction_order",
     "spec": "abi base chain epilogue formula prepare problem reduction_stages route space",

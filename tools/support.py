@@ -127,7 +127,7 @@ class Operation(NamedTuple):
 
     def shape(self, parameter: str) -> tuple[int, ...]:
         """Returns an argument's shape: 4 elements an axis, recurrences 8, quantized products 64."""
-        if parameter in ("cos", "sin"):
+        if parameter in ("cos", "sin") or self.name == "layout.view_as_complex":
             return 4, 2
         if self.row in ("im2col", "col2im"):
             return (1, 4, 4) if self.row == "im2col" else (4, 1)  # four taps, one window
@@ -240,11 +240,11 @@ def gradients(operation: Operation, dtype: str) -> str:
 def _real(value: Any) -> bool:
     import torch
 
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
+    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _differentiable(operation: Operation, dtype: str, count: int) -> bool:
-    """Returns whether the first ``count`` float arguments have gradients.
+    """Returns whether the first ``count`` float or complex arguments have gradients.
 
     The backward pass uses fake tensors, because the forward pass has computed nothing.
     """

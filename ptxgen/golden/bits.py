@@ -42,14 +42,12 @@ from ptxgen.numerics.contract import (
     TENSOR_CORES,
     Contract,
 )
-from ptxgen.numerics.dtype import FULL, ITEMSIZE, NAMES
-from ptxgen.numerics.fft import FFT
+from ptxgen.numerics.dtype import COMPLEX, FULL, ITEMSIZE, NAMES, PARTS
 from ptxgen.numerics.flce import REDUCTIONS as LOSSES
 from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.gather_scatter import SCATTER
 from ptxgen.numerics.quantized import WIDE
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
-from ptxgen.numerics.sort import SORT_CONTRACT
 from ptxgen.numerics.triangular import SOLVE
 from ptxgen.numerics.vocab_segments import FLCE, SEGMENT
 from ptxgen.numerics.weight_format import ARRAYS, WeightFormat
@@ -57,7 +55,6 @@ from ptxgen.ops import OPERATIONS as LIBRARY
 from ptxgen.oracle import recurrence as oracle
 from ptxgen.oracle.column_reductions import reduce_columns
 from ptxgen.oracle.delta import ascend, descend
-from ptxgen.oracle.fft import fft_pairs
 from ptxgen.oracle.row_reductions import compute
 from ptxgen.oracle.vocab_segments import linear_segments, logit_gradient, logit_segments
 from ptxgen.spec.quantized import LOOKED_UP
@@ -91,11 +88,16 @@ def numbers(
     """Returns an array of pseudorandom elements of a dtype, given by its short name.
 
     Floats are 24-bit integers times one of ``2**spread`` powers of two around 1, rounded once;
-    integers have all magnitudes. ``special``: whether one in 16 is drawn from :data:`SPECIAL`.
+    so are the parts of complex numbers; integers have all magnitudes. ``special``: whether one in
+    16 is drawn from :data:`SPECIAL`.
     """
     bits = words(seed, prod(shape))
     if dtype == "bool":
         return (bits >> np.uint64(63)).astype(np.bool_).reshape(shape)
+    if FULL[dtype] in PARTS:
+        drawn = (numbers(seed + more, shape, "f64", special, spread) for more in (0, 50))
+        with np.errstate(all="ignore"):
+            return np.stack(list(drawn), -1).astype(PARTS[FULL[dtype]]).view(FULL[dtype])[..., 0]
     if dtype in ("i32", "i64", "u8", "i8"):
         width = 8 * ITEMSIZE[dtype]
         shifts = (bits & np.uint64(width - 1)).astype(np.int64)
@@ -129,6 +131,8 @@ def digest(results: Any) -> str:
             continue
         bits = np.ascontiguousarray(array)
         hashed.update(f"{bits.dtype.name}{bits.shape}".encode())
+        if bits.dtype.kind == "c":
+            bits = np.stack([bits.real, bits.imag], -1)
         if bits.dtype.kind not in "biu":
             nothing = np.isnan(bits)
             bits = np.where(nothing, 0, bits.view(f"u{bits.itemsize}"))
@@ -377,12 +381,6 @@ def columns_and_moves() -> Found:
         x[:, ::3] = x[:, :1]
         made = [y for largest in (True, False) for y in reference.topk(x, 20, largest=largest)]
         yield TOPK_CONTRACT, "topk", dtype, made
-    for dtype in (*NUMBERS, "bool"):
-        x = numbers(1, (3, 300), dtype, special=dtype in FLOATS)
-        x[:, ::3] = x[:, :1]
-        made = [y for down in (True, False) for y in reference.sort(x, descending=down)]
-        made += [reference.searchsorted(made[2], x, right=right) for right in (True, False)]
-        yield SORT_CONTRACT, "sort", dtype, [*made, *reference.unique(x, 200)]
     for dtype in ("f32", "bf16", "f16"):
         x = numbers(1, (9, 300), dtype)
         options: tuple[dict[str, Any], ...]
@@ -403,19 +401,6 @@ def solved() -> Found:
         ways = product((False, True), repeat=2)
         made = [reference.solve_triangular(a, b, upper=u, unitriangular=d) for u, d in ways]
         yield SOLVE, "solve_triangular", dtype, made
-
-
-def transformed() -> Found:
-    """Yields transforms: of all radices, by parts, by chirps in one kernel and in several, and of
-    real numbers and half spectra.
-    """
-    for dtype in ("f32", "f64"):
-        lengths = (1, 48, 240, 1001, 19, 5005, 9000, 4099)
-        made = [reference.fft_block(numbers(n, (2, 2 * n), dtype), norm="ortho") for n in lengths]
-        yield FFT, "fft_block", dtype, made
-        x = numbers(1, (3, 20), dtype)
-        half = fft_pairs(x, source="real", count=11)
-        yield FFT, "fft_pairs", dtype, [half, fft_pairs(half, source="half", sink="real")]
 
 
 def attended() -> Found:
@@ -542,7 +527,7 @@ def pointwise() -> Found:
                 made = _all(function.reference(*given))
             except (DtypeError, FormulaError):
                 continue
-            if dtype in FLOATS and made[0].dtype == given[-1].dtype:
+            if dtype in (*FLOATS, *COMPLEX.values()) and made[0].dtype == given[-1].dtype:
                 needs = tuple(a.dtype == made[0].dtype for a in given)
                 try:
                     slope = function.gradient(needs)
@@ -551,6 +536,8 @@ def pointwise() -> Found:
                     pass
             yield reduction_order.POINTWISE, row.name, dtype, made
     for dtype, to in product(FULL, repeat=2):
+        if FULL[dtype] in PARTS and FULL[to] not in PARTS:
+            continue  # refused
         x = numbers(1, (999,), dtype, special=True)
         made = [LIBRARY[f"cast_{to}"].reference(x, out_dtype=FULL[to])]
         yield reduction_order.POINTWISE, f"cast to {to}", dtype, made
@@ -588,7 +575,6 @@ ALL: tuple[Callable[[], Found], ...] = (
     row_operations,
     columns_and_moves,
     solved,
-    transformed,
     recurrences,
     matrix_recurrences,
     attended,

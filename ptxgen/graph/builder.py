@@ -185,6 +185,21 @@ class Builder:
         self._own("expand", [x])
         return x.expand(Integers().read("shape", shape))
 
+    def view_as_real(self, x: Traced) -> Traced:
+        """Returns a view of complex numbers as pairs of real and imaginary parts, ``[..., 2]``.
+        Raises DtypeError for real numbers.
+        """
+        self._own("view_as_real", [x])
+        return x.view_as_real()
+
+    def view_as_complex(self, x: Traced) -> Traced:
+        """Returns pairs of real and imaginary parts, ``[..., 2]``, as complex numbers: a view if
+        the strides allow it, else a copy. Raises DtypeError and ShapeError for other arrays.
+        """
+        self._own("view_as_complex", [x])
+        with self._whole():
+            return x.view_as_complex()
+
     # -- what is refused ----------------------------------------------------------------------
     def _open(self) -> None:
         if self._program is not None:

@@ -12,6 +12,8 @@ BYTES = {
     "bfloat16": 2,
     "float32": 4,
     "float64": 8,
+    "complex64": 8,
+    "complex128": 16,
     "float8_e4m3fn": 1,
     "float8_e5m2": 1,
     "int8": 1,
@@ -37,7 +39,13 @@ FLOAT8 = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2"}
 """Short names of the floats of 8 bits, by full name."""
 BYTE_SIZED = {"uint8": "u8", "int8": "i8", **FLOAT8}
 """Short names of the numeric dtypes of 8 bits, by full name."""
-STORABLE = {**NAMES, **BYTE_SIZED}
+COMPLEX = {"complex64": "c64", "complex128": "c128"}
+"""Short names of the complex dtypes, by full name."""
+PARTS = {"complex64": "float32", "complex128": "float64"}
+"""Dtype of the real and of the imaginary part of each complex dtype, by full name."""
+WHOLE = {part: whole for whole, part in PARTS.items()}
+"""Complex dtype of each dtype of parts, by full name."""
+STORABLE = {**NAMES, **BYTE_SIZED, **COMPLEX}
 """All dtypes that formulas read and write, as casts and copies do: full name to short name."""
 FULL = {short: full for full, short in STORABLE.items()}
 """Full names of the dtypes of formulas, by their short names."""

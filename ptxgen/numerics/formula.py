@@ -21,6 +21,8 @@ integers of 8 bits are read as i32, and results keep their low bits.
   is an input of the same 8-bit dtype is moved bit by bit.
 - Shifts take their count modulo the width; right shifts are arithmetic.
 - Functions (:mod:`ptxgen.numerics.functions`) are formulas themselves.
+- A complex value is a pair of floats, made by "complex" and read by "real" and "imag". Operators on
+  complex values are formulas of these (:mod:`ptxgen.numerics.complex`).
 
 Levels
 ------
@@ -47,7 +49,11 @@ from ptxgen.errors import DtypeError, FormulaError, described
 
 FLOATS = ("f32", "f64")
 INTEGERS = ("i32", "i64")
-TYPES = (*FLOATS, *INTEGERS, "bool")
+COMPLEX = {"c64": "f32", "c128": "f64"}
+"""Complex types, with the type of the real and of the imaginary part."""
+DIFFERENTIABLE = (*FLOATS, *COMPLEX)
+"""Types of values that have gradients."""
+TYPES = (*FLOATS, *INTEGERS, "bool", *COMPLEX)
 """Types of a node's value, in which it computes."""
 STORED = {
     "f16": "f32",
@@ -61,6 +67,8 @@ STORED = {
     "i8": "i32",
     "e4m3": "f32",
     "e5m2": "f32",
+    "c64": "c64",
+    "c128": "c128",
 }
 """Compute type of each array dtype (short names): floats of 16 and 8 bits compute in f32, integers
 of 8 bits in i32."""
@@ -73,7 +81,7 @@ docstring. An input of kind "element" has one value per element, "column" one pe
 all rows), "row" one per row, and "scalar" one in total."""
 REDUCERS = ("sum", "prod", "max", "min")
 
-_ANY, _NUMBER, _BITS = TYPES, (*FLOATS, *INTEGERS), (*INTEGERS, "bool")
+_NUMBER, _BITS = (*FLOATS, *INTEGERS), (*INTEGERS, "bool")
 PRIMITIVES: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "add": (2, _NUMBER),
     "sub": (2, _NUMBER),
@@ -108,7 +116,8 @@ class Node:
     ``args``: the operands; ``type``: one of TYPES; ``level``: one of LEVELS. ``op``: a key of
     PRIMITIVES, a comparison ("eq", "ne", "lt", "le", "gt", "ge"), "select" (condition, then, else),
     "convert", "round_to" (rounds to the dtype ``data`` of 16 or 8 bits, kept in its compute type),
-    "bits" (bit cast of a float to an integer), "float" (the reverse), "call" (``data``: a
+    "bits" (bit cast of a float to an integer), "float" (the reverse), "complex" (of a real and an
+    imaginary part), "real" and "imag" (a complex value's parts), "call" (``data``: a
     :class:`Function`), "reduce" (``data``: one of REDUCERS). Leaves: "input" (``data``: an
     :class:`Input`), "const" (``data``: its value), "index" (the element's index in its row, i64),
     "length" (the row's number of elements, i64).
@@ -242,14 +251,15 @@ class Node:
         """Returns the node's reduction over each row; ``how`` is one of REDUCERS."""
         if how not in REDUCERS:
             raise FormulaError(f"reduce takes {', '.join(REDUCERS)}; got {how!r}")
-        if self.type == "bool":
-            raise FormulaError(f"{how} takes numbers; got a bool: convert it")
+        if self.type not in _NUMBER:
+            raise FormulaError(f"{how} takes real numbers; got {self.type}: convert it")
         return Node("reduce", (self,), self.type, how)
 
 
-OPERATORS: dict[str, Callable[[Any, Any], Node]] = {}
-"""Implementations of operators on nodes for which this module would import others, by symbol;
-:mod:`ptxgen.numerics.functions` adds ``**``."""
+OPERATORS: dict[str, Callable[..., Node]] = {}
+"""Implementations of operators on nodes for which this module would import others:
+:mod:`ptxgen.numerics.functions` adds ``**``, and :mod:`ptxgen.numerics.complex` the operations of
+complex values, by their names in PRIMITIVES ("eq" and "ne", too)."""
 
 
 def _data_text(data: Any) -> str:
@@ -293,7 +303,9 @@ class Function:
     result; None if there is no derivative. ``rare``: whether the result is a rarely selected
     operand of ``select``; kernels then branch, and compute it only if selected. ``bounds``: builds
     two bounds of the result, in either order, much cheaper than the result and with the same sign
-    of zero; where both round to the same 16-bit value, so does the result.
+    of zero; where both round to the same 16-bit value, so does the result. ``pullback``: builds the
+    gradients by each operand from the gradient by the result, the operands and the result; takes
+    the place of ``slope``.
     """
 
     name: str
@@ -303,6 +315,7 @@ class Function:
     types: tuple[str, ...] = ("f32",)
     rare: bool = False
     bounds: Callable[..., tuple[Node, Node]] | None = None
+    pullback: Callable[..., tuple[Node, ...]] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", self.body.__doc__)
@@ -342,10 +355,15 @@ _bodies: dict[tuple[Function, str], tuple[tuple[Node, ...], Node]] = {}
 
 
 # -- making nodes -----------------------------------------------------------------------------
-def const(value: float | int | bool, type: str) -> Node:
+def const(value: complex | int | bool, type: str) -> Node:
     """Returns a constant node. Floats are rounded once to ``type``; raises FormulaError for a value
     that ``type`` cannot hold.
     """
+    if type in COMPLEX:
+        whole = complex(value)
+        return complex_of(*(const(part, COMPLEX[type]) for part in (whole.real, whole.imag)))
+    if isinstance(value, complex):
+        raise FormulaError(f"{described(value)} is no {type}")
     if type in FLOATS:
         try:
             value = float(value)
@@ -397,6 +415,8 @@ def _type_name(x: Any) -> str:
 
 def primitive(op: str, *operands: Any) -> Node:
     """Applies ``op``, a key of PRIMITIVES, to ``operands``; returns a node."""
+    if any_complex(operands):
+        return _complex_operation(op, operands)
     args = unify(op, operands)
     arity, types = PRIMITIVES[op]
     if len(args) != arity or args[0].type not in types:
@@ -408,6 +428,8 @@ def primitive(op: str, *operands: Any) -> Node:
 
 def compare(op: str, a: Any, b: Any) -> Node:
     """Compares ``a`` and ``b`` by ``op`` ("eq", "lt", ...); returns a bool node."""
+    if any_complex((a, b)):
+        return _complex_operation(op, (a, b))
     args = unify(op, (a, b))
     if args[0].type == "bool" and op not in ("eq", "ne"):
         raise FormulaError(f"{op} takes numbers; got bool")
@@ -425,6 +447,8 @@ def where(condition: Any, a: Any, b: Any) -> Node:
         raise FormulaError(f"where takes a condition of type bool; got {condition!r}")
     if not isinstance(a, Node) and not isinstance(b, Node):
         raise FormulaError("where takes at least one value of the formula; cast a number")
+    if any_complex((a, b)):
+        return _complex_operation("where", (condition, a, b))
     return Node("select", (condition, *unify("where", (a, b))), unify("where", (a, b))[0].type)
 
 
@@ -435,6 +459,13 @@ def cast(x: Node, dtype: str) -> Node:
     if dtype not in STORED:
         raise FormulaError(f"cast takes {', '.join(STORED)}; got {dtype!r}")
     type = STORED[dtype]
+    if x.type in COMPLEX and type not in COMPLEX:
+        raise FormulaError(
+            f"cast to {dtype} would drop the imaginary part of a {x.type}; take real(x) or imag(x)"
+        )
+    if type in COMPLEX:
+        parts = (real(x), imag(x)) if x.type in COMPLEX else (x, const(0.0, COMPLEX[type]))
+        return complex_of(*(cast(part, COMPLEX[type]) for part in parts))
     if x.type != type:
         x = x if type != "bool" else compare("ne", x, 0)
         cut = x.type in FLOATS and dtype in BYTE_RANGES
@@ -457,6 +488,49 @@ def from_bits(x: Node) -> Node:
     if x.type not in INTEGERS:
         raise FormulaError(f"from_bits takes {' or '.join(INTEGERS)}; got {x.type}")
     return Node("float", (x,), "f" + x.type[1:])
+
+
+# -- complex values ---------------------------------------------------------------------------
+def any_complex(operands: Iterable[Any]) -> bool:
+    """Whether an operand is a complex value, or a Python number with an imaginary part."""
+    return any(
+        x.type in COMPLEX if isinstance(x, Node) else isinstance(x, complex) for x in operands
+    )
+
+
+def _complex_operation(op: str, operands: tuple[Any, ...]) -> Node:
+    found = OPERATORS.get(op)
+    if found is None:
+        raise FormulaError(
+            f"{op} takes no complex values; compute with real(x), imag(x), abs(x) or angle(x)"
+        )
+    return found(*operands)
+
+
+def complex_of(re: Node, im: Node) -> Node:
+    """Returns the complex node with real part ``re`` and imaginary part ``im``, both f32 or f64."""
+    types = {part: type for type, part in COMPLEX.items()}
+    if re.type != im.type or re.type not in types:
+        raise FormulaError(f"complex takes two of f32 or of f64; got {re.type} and {im.type}")
+    if re.op == "real" and im.op == "imag" and re.args == im.args:
+        return re.args[0]
+    return Node("complex", (re, im), types[re.type])
+
+
+def real(x: Node) -> Node:
+    """Returns the real part of a complex node; another node of numbers as it is."""
+    if x.type == "bool":
+        raise FormulaError("real takes numbers; got bool")
+    if x.type not in COMPLEX:
+        return x
+    return x.args[0] if x.op == "complex" else Node("real", (x,), COMPLEX[x.type])
+
+
+def imag(x: Node) -> Node:
+    """Returns the imaginary part of a complex node. Raises FormulaError for other nodes."""
+    if x.type not in COMPLEX:
+        raise FormulaError(f"imag takes a complex value; got {x.type}")
+    return x.args[1] if x.op == "complex" else Node("imag", (x,), COMPLEX[x.type])
 
 
 def index() -> Node:

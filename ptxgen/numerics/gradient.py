@@ -10,6 +10,9 @@ Derivatives where a function is not smooth: ``abs`` at 0: 0; ``max`` and ``min``
 a half for each; a row's maximum or minimum: an equal share for each element that attains it;
 rounding to an integer: 0; rounding to 16 bits: 1; ``where``: that of the selected operand.
 Integers, bools and bit casts have none.
+
+The gradient by a complex value is that by its real part plus i times that by its imaginary part,
+PyTorch's convention: of ``z * w`` by z it is ``d * conj(w)``.
 """
 
 from __future__ import annotations
@@ -17,7 +20,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxgen.errors import GradError
-from ptxgen.numerics.formula import FLOATS, LEVELS, Node, const, ordered, where
+from ptxgen.numerics.formula import (
+    COMPLEX,
+    DIFFERENTIABLE,
+    FLOATS,
+    LEVELS,
+    Node,
+    complex_of,
+    const,
+    imag,
+    ordered,
+    real,
+    where,
+)
 
 _WITHOUT_GRADIENT = (
     "floor",
@@ -49,11 +64,11 @@ def gradients(
     found: dict[Node, Node] = {}
 
     def add(node: Node, gradient: Node) -> None:
-        if node.type not in FLOATS or node not in needed:
+        if node.type not in DIFFERENTIABLE or node not in needed:
             return
         if node.level == "row" and LEVELS.index(gradient.level) > LEVELS.index("row"):
             gradient = gradient.reduce("sum")
-        found[node] = found[node] + gradient if node in found else gradient
+        found[node] = _sum(found[node], gradient) if node in found else gradient
 
     for result, seed in zip(results, seeds, strict=True):
         add(result, seed)
@@ -67,14 +82,34 @@ def gradients(
     return [found.get(node) for node in wanted]
 
 
+def _sum(x: Node, y: Node) -> Node:
+    """Returns ``x + y``; of complex values part by part, without the parts that are constant
+    zeros, which the gradients of "real" and "imag" have.
+    """
+    if x.type not in COMPLEX:
+        return x + y
+    pairs = (real(x), real(y)), (imag(x), imag(y))
+    return complex_of(*(b if _is_zero(a) else a if _is_zero(b) else a + b for a, b in pairs))
+
+
+def _is_zero(x: Node) -> bool:
+    return x.op == "const" and x.data == 0
+
+
 def _operand_gradients(y: Node, d: Node) -> Sequence[Node | None]:
     """Returns the gradient by each operand of ``y``, None for operands without one, from ``d``, the
     gradient by y.
     """
     op, args = y.op, y.args
-    if op in _WITHOUT_GRADIENT or y.type not in FLOATS:
+    if op in _WITHOUT_GRADIENT or y.type not in DIFFERENTIABLE:
         return (None,) * len(args)
+    if op == "complex":
+        return real(d), imag(d)
     a = args[0]
+    if op == "real":
+        return (complex_of(d, const(0.0, d.type)),)
+    if op == "imag":
+        return (complex_of(const(0.0, d.type), d),)
     b = args[-1]
     if op == "add":
         return d, d
@@ -115,6 +150,9 @@ def _call_gradients(y: Node, d: Node) -> Sequence[Node | None]:
     by y. Raises GradError for a function without a derivative.
     """
     function = y.data
+    if function.pullback is not None:
+        found: Sequence[Node | None] = function.pullback(d, *y.args, y)
+        return found
     if function.slope is None:
         raise GradError(
             f"{function} has no derivative; detach what is computed of it, or use another function"

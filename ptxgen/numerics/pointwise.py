@@ -18,9 +18,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ptxgen.errors import DtypeError, FormulaError, OptionError, described
-from ptxgen.numerics import functions  # noqa: F401 - which gives values their powers
+from ptxgen.numerics import complex, functions  # noqa: F401 - which give values their operators
 from ptxgen.numerics.dtype import FULL
-from ptxgen.numerics.formula import FLOATS, STORED, TYPES, Formula, Input, Node, Output, trace
+from ptxgen.numerics.formula import (
+    COMPLEX,
+    FLOATS,
+    STORED,
+    TYPES,
+    Formula,
+    Input,
+    Node,
+    Output,
+    trace,
+)
 
 OPERANDS_MAX = 48
 """Largest number of arrays, scalars and results of one formula, so that the kernel arguments fit in
@@ -30,9 +40,10 @@ _WIDTH = ("bool", "i32", "i64", "f32", "f64")
 
 def scalar_type(dtypes: Sequence[str]) -> str:
     """Returns the type of Python scalars in a call with arrays of ``dtypes``: the widest of their
-    compute types; floats count as wider than integers.
+    compute types; floats count as wider than integers, and complex types as their parts.
     """
-    return max((STORED[d] for d in dtypes), key=_WIDTH.index)
+    types = (STORED[d] for d in dtypes)
+    return max((COMPLEX.get(t, t) for t in types), key=_WIDTH.index)
 
 
 def operand(position: int) -> str:

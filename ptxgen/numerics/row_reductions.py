@@ -673,6 +673,8 @@ _WEIGHT = frozenset({"weight"})
 _TARGET = frozenset({"target"})
 _BOTH = frozenset({"weight", "bias"})
 
+BY_PARTS = ("sum", "mean")
+"""Reductions that also take complex numbers: they reduce real and imaginary parts by themselves."""
 TABLE: dict[str, RowOp] = {
     op.name: op
     for op in (

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from ptxgen.errors import DtypeError, IndexRangeError, ShapeError
 from ptxgen.numerics import gather_scatter
-from ptxgen.numerics.dtype import ELEMENTS
+from ptxgen.numerics.dtype import ELEMENTS, PARTS
 from ptxgen.numerics.formula import cast, where
 from ptxgen.numerics.option import Axis, Bool, Integer, Kernel
 from ptxgen.numerics.signature import Signature
@@ -42,7 +42,7 @@ INDICES = ("int32", "int64")
 MOVED = (
     *("float16", "bfloat16", "float32", "float64", "int32", "int64"),
     *("int16", "uint16", "uint32", "uint64", "int8", "uint8", "bool"),
-    *("float8_e4m3fn", "float8_e5m2"),
+    *("float8_e4m3fn", "float8_e5m2", "complex64", "complex128"),
 )
 """Dtypes that gathers copy, bit by bit."""
 Row = Annotated[int | None, Integer(-(1 << 31), (1 << 31) - 1)]
@@ -145,12 +145,24 @@ def _movable(name: str, view: Buffer) -> None:
         raise DtypeError(f"{name} has dtype {view.dtype}; takes {', '.join(MOVED)}")
 
 
+def _summed_rows(b: Builder, dy: Any, indices: Any, **how: Any) -> Any:
+    """Returns ``embedding_backward`` of ``dy`` [..., I]; of complex numbers, that of their parts as
+    rows of 2 I elements.
+    """
+    if b.dtype(dy) not in PARTS:
+        return b.embedding_backward(dy, indices, **how)
+    *lead, inner = dy.shape
+    parts = b.reshape(b.view_as_real(dy), (*lead, 2 * inner))
+    found = b.embedding_backward(parts, indices, **how)
+    return b.view_as_complex(b.reshape(found, (found.shape[0], inner, 2)))
+
+
 def _embedding_vjp(b: Builder, at: Backward) -> Gradients:
     """Gradient of ``embedding`` by the weight, in the order of contract ``scatter/1``."""
     weight, padding = at["weight"], at.options["padding_idx"]
     dy, indices = b.packed(at.dys[0]), b.packed(at["indices"])
     how = {"rows": weight.shape[0], "padding_idx": padding}
-    return {"weight": b.embedding_backward(dy, indices, **how)}
+    return {"weight": _summed_rows(b, dy, indices, **how)}
 
 
 @op(
@@ -174,7 +186,7 @@ def embedding(
     Shapes
         ``weight`` ``[V, I]``, ``indices`` ``[...]``; the result ``[..., I]``.
     Dtypes
-        ``weight`` of 1, 2, 4 or 8 bytes an element, and so the result; ``indices`` int32 or int64.
+        ``weight`` of 1 to 16 bytes an element, and so the result; ``indices`` int32 or int64.
     Order
         Nothing is added. :func:`ptxgen.reference.embedding` returns the same bits.
     Options
@@ -208,7 +220,7 @@ def _gather_vjp(b: Builder, at: Backward) -> Gradients:
     dy = b.reshape(b.packed(at.dys[0]), (outer, count, inner))
     rows = b.reshape(b.packed(b.permute(dy, (1, 0, 2))), (count, outer * inner))
     flat = b.reshape(b.packed(indices), (count,))
-    found = b.embedding_backward(rows, flat, rows=size)
+    found = _summed_rows(b, rows, flat, rows=size)
     dx = b.permute(b.reshape(found, (size, outer, inner)), (1, 0, 2))
     return {"x": b.reshape(b.packed(dx), shape)}
 
@@ -236,7 +248,7 @@ def gather(
         ``x`` ``[..., V, ...]``, V along ``axis``; ``indices`` any; in the result its dimensions
         replace V.
     Dtypes
-        ``x`` of 1, 2, 4 or 8 bytes an element, and so the result; ``indices`` int32 or int64.
+        ``x`` of 1 to 16 bytes an element, and so the result; ``indices`` int32 or int64.
     Order
         Nothing is added. :func:`ptxgen.reference.gather` returns the same bits.
     Errors

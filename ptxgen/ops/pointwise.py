@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from ptxgen.errors import DtypeError, FormulaError, OptionError, ShapeError
 from ptxgen.numerics import pointwise as numerics
 from ptxgen.numerics.dtype import FULL, NAMES, STORABLE, name_of
-from ptxgen.numerics.formula import FLOATS, STORED, Formula, Node, cast, const, trace
+from ptxgen.numerics.formula import DIFFERENTIABLE, STORED, Formula, Node, cast, const, trace
 from ptxgen.numerics.gradient import gradients
 from ptxgen.numerics.option import DtypeName
 from ptxgen.numerics.signature import broadcast
@@ -260,14 +260,14 @@ class Pointwise(Op):
         return targets[0] if len(targets) == 1 else targets
 
     def _vjp(self, b: Builder, at: Backward) -> Gradients:
-        """Returns the gradients by the arguments in ``at.needs`` that are arrays of floats. One
-        kernel computes all of them; gradients by arguments that were broadcast are then summed to
-        their shapes.
+        """Returns the gradients by the arguments in ``at.needs`` that are arrays of floats or
+        complex numbers. One kernel computes all of them; gradients by arguments that were broadcast
+        are then summed to their shapes.
         """
         values = [at[n] for n in self.arguments]
         plain = numbers_of(values)
         needs = tuple(
-            n in at.needs and not number and STORED[STORABLE[b.dtype(x)]] in FLOATS
+            n in at.needs and not number and STORED[STORABLE[b.dtype(x)]] in DIFFERENTIABLE
             for n, x, number in zip(self.arguments, values, plain, strict=True)
         )
         of = {n: x for n, x, needed in zip(self.arguments, values, needs, strict=True) if needed}

@@ -10,14 +10,24 @@ from inspect import signature
 from textwrap import fill, indent
 from typing import Any, NamedTuple
 
+from ptxgen.numerics import complex as c
 from ptxgen.numerics import formula as p
 from ptxgen.numerics import functions as f
-from ptxgen.numerics.dtype import NAMES, STORABLE
+from ptxgen.numerics.dtype import COMPLEX, NAMES, STORABLE
 
 REAL = "float32, bfloat16, float16 or float64"
 NARROW = "float32, bfloat16 or float16"
 NUMBERS = "float32, bfloat16, float16, float64, int32 or int64"
 ANY = "float32, bfloat16, float16, float64, int32, int64 or bool"
+COMPLEX_REAL = "float32, bfloat16, float16, float64, complex64 or complex128"
+COMPLEX_NUMBERS = "float32, bfloat16, float16, float64, int32, int64, complex64 or complex128"
+COMPLEX_ANY = "float32, bfloat16, float16, float64, int32, int64, bool, complex64 or complex128"
+PAIRS = "complex64 or complex128"
+PART = "float32 or float64, that of the parts"
+OR_PART = (
+    "theirs, or that of the parts of complex numbers; ``out`` or ``out_dtype`` may ask for another "
+    "that holds it"
+)
 BITS = "int32, int64 or bool"
 MOVED = f"{', '.join(list(STORABLE)[:-1])} or {list(STORABLE)[-1]}"
 """Dtypes of operations that only move elements."""
@@ -37,16 +47,23 @@ class Row(NamedTuple):
 
     @property
     def dtypes(self) -> Mapping[str, str]:
-        """Dtypes that arrays may have, full name to short name; the formula may refuse some."""
-        return STORABLE if self.takes is MOVED else NAMES
+        """Dtypes that arrays and results may have, full name to short name; the formula may refuse
+        some.
+        """
+        if self.takes is MOVED:
+            return STORABLE
+        text = f"{self.takes} {self.gives}"
+        return NAMES | {name: short for name, short in COMPLEX.items() if name in text}
 
     @property
     def doc(self) -> str:
         """Docstring of the operation, with its sections."""
         gives = self.gives or "theirs; ``out`` or ``out_dtype`` may ask for another that holds it"
-        takes = signature(self.formula).parameters
-        chooses = "; ``condition`` is a bool" if "condition" in takes else ""
-        dtypes = f"{self.takes}, the same for all{chooses}. The result has {gives}."
+        parameters = signature(self.formula).parameters
+        chooses = "; ``condition`` is a bool" if "condition" in parameters else ""
+        mixed = "; complex numbers and floats are promoted" if PAIRS in self.takes else ""
+        mixed *= len(parameters) - ("condition" in parameters) > 1
+        dtypes = f"{self.takes}, the same for all{mixed}{chooses}. The result has {gives}."
         return f"""{self.says}
 
 Shapes
@@ -66,13 +83,19 @@ Source
 
 ROWS = (
     # arithmetic
-    Row("add", lambda x, y: x + y, "``x + y``.", NUMBERS),
-    Row("sub", lambda x, y: x - y, "``x - y``.", NUMBERS),
-    Row("mul", lambda x, y: x * y, "``x * y``.", NUMBERS),
-    Row("div", lambda x, y: x / y, "``x / y``."),
+    Row("add", lambda x, y: x + y, "``x + y``.", COMPLEX_NUMBERS),
+    Row("sub", lambda x, y: x - y, "``x - y``.", COMPLEX_NUMBERS),
+    Row("mul", lambda x, y: x * y, "``x * y``.", COMPLEX_NUMBERS),
+    Row("div", lambda x, y: x / y, "``x / y``.", COMPLEX_REAL),
     Row("fma", lambda x, y, z: p.fma(x, y, z), "``x * y + z``, rounded once."),
-    Row("neg", lambda x: -x, "``-x``.", NUMBERS),
-    Row("abs", lambda x: abs(x), "``|x|``.", NUMBERS),
+    Row("neg", lambda x: -x, "``-x``.", COMPLEX_NUMBERS),
+    Row(
+        "abs",
+        lambda x: abs(x),
+        "``|x|``.",
+        COMPLEX_NUMBERS,
+        OR_PART,
+    ),
     Row(
         "sign", f.sign, "``sign(x)``: 1 above zero, -1 below; zeros and NaNs as they are.", NUMBERS
     ),
@@ -80,9 +103,28 @@ ROWS = (
     Row("minimum", lambda x, y: f.minimum(x, y), "``min(x, y)``; a NaN if either is one.", NUMBERS),
     Row("clamp", f.clamp, "``min(max(x, low), high)``.", NUMBERS),
     Row("copy", lambda x: x, "``x``, contiguous, or with the strides of ``out=``.", MOVED),
+    # complex numbers
+    Row("real", lambda x: p.real(x), "The real part of ``x``.", COMPLEX_NUMBERS, OR_PART),
+    Row("imag", lambda x: p.imag(x), "The imaginary part of ``x``.", PAIRS, PART),
+    Row("conj", lambda x: c.conj(x), "The complex conjugate of ``x``.", COMPLEX_NUMBERS),
+    Row("angle", lambda x: c.angle(x), "The angle of ``x``, from -pi to pi.", PAIRS, PART),
+    Row(
+        "complex",
+        lambda re, im: p.complex_of(re, im),
+        "``re + im i``, a complex number of two real ones.",
+        REAL,
+        "complex64 or complex128",
+    ),
+    Row(
+        "polar",
+        lambda r, theta: c.polar(r, theta),
+        "``r cos(theta) + r sin(theta) i``.",
+        NARROW,
+        "complex64",
+    ),
     # comparisons and selection
-    Row("eq", lambda x, y: x == y, "``x == y``.", ANY, "bool"),
-    Row("ne", lambda x, y: x != y, "``x != y``.", ANY, "bool"),
+    Row("eq", lambda x, y: x == y, "``x == y``.", COMPLEX_ANY, "bool"),
+    Row("ne", lambda x, y: x != y, "``x != y``.", COMPLEX_ANY, "bool"),
     Row("lt", lambda x, y: x < y, "``x < y``.", NUMBERS, "bool"),
     Row("le", lambda x, y: x <= y, "``x <= y``.", NUMBERS, "bool"),
     Row("gt", lambda x, y: x > y, "``x > y``.", NUMBERS, "bool"),
@@ -91,7 +133,7 @@ ROWS = (
         "where",
         lambda condition, x, y: p.where(condition, x, y),
         "``x`` where ``condition`` holds, else ``y``.",
-        ANY,
+        COMPLEX_ANY,
     ),
     Row("isnan", lambda x: f.isnan(x), "``x != x``: whether it is a NaN.", ANY, "bool"),
     Row("isinf", lambda x: f.isinf(x), "``|x| == inf``: whether it is infinite.", REAL, "bool"),
@@ -137,5 +179,12 @@ ROWS = (
     Row("geglu", lambda x, y: f.gelu(x) * y, "``gelu(x) * y``."),
     Row("reglu", lambda x, y: f.relu(x) * y, "``relu(x) * y``."),
 )
-INNER = (Row("fill", lambda x, value: value, "``value``, of the dtype of ``x``.", MOVED),)
+INNER = (
+    Row(
+        "fill",
+        lambda x, value: p.cast(value, x.type),
+        "``value``, of the dtype of ``x``.",
+        MOVED,
+    ),
+)
 """Rows of operations that only other operations call."""

@@ -14,10 +14,10 @@ from textwrap import fill, indent
 from types import MappingProxyType
 from typing import Any
 
-from ptxgen.errors import ShapeError
-from ptxgen.numerics.dtype import FULL
+from ptxgen.errors import DtypeError, ShapeError
+from ptxgen.numerics.dtype import FULL, PARTS
 from ptxgen.numerics.option import AxisNumber, AxisNumbers, Flag, axes_of
-from ptxgen.numerics.row_reductions import TABLE, RowOp
+from ptxgen.numerics.row_reductions import BY_PARTS, TABLE, RowOp
 from ptxgen.ops.gradients import VJPS, of_each
 from ptxgen.ops.row_reductions import CHOSEN
 from ptxgen.ops.views import axis_of, single
@@ -71,6 +71,8 @@ class RowFunction(Op):
         """Records a reduction of rows or columns, after a copy if the axes are not contiguous."""
         given, name = self.bound(args, named), self.row.name
         x, target, keepdims = given["x"], single(given["out"]), given["keepdims"]
+        if x.dtype in PARTS and name in BY_PARTS:
+            return self._lower_complex(b, given, target)
         axes, how = axes_of(given["axis"], x), self._how(given, target)
         shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
         kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
@@ -84,6 +86,20 @@ class RowFunction(Op):
         else:
             found = b.rows(name, _last(b, x, axes), out=view, **how)
         return b.delivered(b.reshape(found, kept if keepdims else shape), target)
+
+    def _lower_complex(
+        self, b: ProgramBuilder, given: dict[str, Any], target: Buffer | None
+    ) -> Buffer:
+        """Records the reduction of complex numbers: that of both parts, as one array."""
+        x, dtype = given["x"], given["out_dtype"]
+        if dtype not in (None, x.dtype):
+            raise DtypeError(f"out_dtype is {dtype!r}; takes {x.dtype!r}, that of x")
+        if target is not None and target.dtype != x.dtype:
+            raise DtypeError(f"out has dtype {target.dtype}; takes {x.dtype}")
+        how = {"axis": axes_of(given["axis"], x), "keepdims": given["keepdims"]}
+        how |= {"kernel": given["kernel"]}
+        found = b.call(self, b.view_as_real(x), **how, out=target and b.view_as_real(target))
+        return b.view_as_complex(found) if target is None else target
 
     def _lower_along(self, b: ProgramBuilder, /, *args: Any, **named: Any) -> Buffer:
         """Records an operation along one axis, after a copy if that is not the last."""

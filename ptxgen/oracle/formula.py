@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.numerics.dtype import FULL
-from ptxgen.numerics.formula import INTEGERS, STORED, Formula, Function, Node, ordered
+from ptxgen.numerics.formula import COMPLEX, INTEGERS, STORED, Formula, Function, Node, ordered
 from ptxgen.oracle import f64, float8, half
 from ptxgen.oracle.f32 import BLOCK, fma
 
@@ -23,8 +23,12 @@ KINDS: Mapping[str, Any] = {
     "i32": np.int32,
     "i64": np.int64,
     "bool": np.bool_,
+    "c64": np.complex64,
+    "c128": np.complex128,
 }
 """NumPy type of each type of formula nodes."""
+_TYPES = {FULL[type]: type for type in (*COMPLEX, *COMPLEX.values())}
+"""Type of formula nodes by the full name of its dtype: complex types and those of their parts."""
 _FLOATS = {**dict.fromkeys(half.FORMATS, half), **dict.fromkeys(float8.VALUES, float8)}
 """Modules that convert floats of 16 and 8 bits from and to f32, by short dtype."""
 WIDTH = {"i32": 32, "i64": 64}
@@ -55,6 +59,8 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
     "gt": np.greater,
     "ge": np.greater_equal,
     "select": np.where,
+    "real": np.real,
+    "imag": np.imag,
 }
 
 
@@ -82,6 +88,10 @@ def _value(
     kind, op = KINDS[node.type], node.op
     if op in _PLAIN:
         return np.asarray(_PLAIN[op](*args), kind)
+    if op == "complex":  # re + 1j * im would not keep every NaN and zero
+        found = np.empty(np.broadcast_shapes(*(x.shape for x in args)), kind)
+        found.real, found.imag = args
+        return found
     if op == "input":
         return np.asarray(inputs[node.data.name], kind)
     if op == "const":
@@ -106,13 +116,15 @@ def _value(
     if op == "call":
         return call(node.data, *args)
     assert op == "reduce" and reduce is not None, f"{op} where there are no rows"
-    found: Array = reduce(node.data, args[0], node)
-    return found
+    reduced: Array = reduce(node.data, args[0], node)
+    return reduced
 
 
 def call(function: Function, *operands: Array) -> Array:
-    """Evaluates a formula's function on f32 or f64 arrays, in blocks that fit the L2 cache."""
-    parameters, result = function.formula(f"f{8 * operands[0].itemsize}")
+    """Evaluates a formula's function on arrays of floats or complex numbers, in blocks that fit the
+    L2 cache.
+    """
+    parameters, result = function.formula(_TYPES[operands[0].dtype.name])
     arrays = np.broadcast_arrays(*operands)
     out = np.empty(arrays[0].shape, operands[0].dtype)
     flat = [x.reshape(-1) for x in arrays]

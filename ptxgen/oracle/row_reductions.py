@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ptxgen.errors import DtypeError, ShapeError
 from ptxgen.numerics.dtype import FULL, NAMES, name_of
 from ptxgen.numerics.option import AxisNumbers, axes_of
-from ptxgen.numerics.row_reductions import formula, known
+from ptxgen.numerics.row_reductions import BY_PARTS, formula, known
 from ptxgen.oracle.formula import results, stored, widened
 from ptxgen.oracle.reduction_order import reduce
 
@@ -76,6 +76,10 @@ def _reduction(name: str) -> Callable[..., Any]:
         **numbers: Any,
     ) -> Any:
         array = np.asarray(x)
+        if array.dtype.kind == "c" and name in BY_PARTS and out_dtype in (None, array.dtype):
+            how: dict[str, Any] = {"keepdims": keepdims, **numbers}
+            parts = oracle(array.real, axis, **how), oracle(array.imag, axis, **how)
+            return np.stack(parts, -1).view(array.dtype)[..., 0]
         axes = axes_of(AxisNumbers().read("axis", axis), array)
         lead = [i for i in range(array.ndim) if i not in axes]
         moved = array.transpose(*lead, *axes)

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from ptxgen.errors import ShapeError
+from ptxgen.numerics.dtype import PARTS, WHOLE
 from ptxgen.runtime.strided import (
     Ints,
     Strided,
@@ -153,6 +154,18 @@ class Buffer(Strided):
             (*found.shape[:axis], *found.shape[axis + 1 :]),
             (*found.strides[:axis], *found.strides[axis + 1 :]),
         )
+
+    def as_real(self) -> Buffer:
+        """Returns a view of complex numbers as pairs of real and imaginary parts, [..., 2]."""
+        steps = (*(2 * s for s in self.strides), 1)
+        return replace(self, shape=(*self.shape, 2), strides=steps, dtype=PARTS[self.dtype])
+
+    def as_complex(self) -> Buffer | None:
+        """Returns a view of pairs [..., 2] as complex numbers; None if only a copy can be one."""
+        found = self.paired()
+        if found is None:
+            return None
+        return replace(self, shape=found[0], strides=found[1], dtype=WHOLE[self.dtype])
 
     def unsqueezed(self, axis: int) -> Buffer:
         """Returns a view with a new dimension of size 1 at ``axis``."""

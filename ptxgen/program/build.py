@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ptxgen.errors import DtypeError, PtxgenError, ShapeError
-from ptxgen.numerics.dtype import STORABLE
+from ptxgen.numerics.dtype import PARTS, STORABLE, WHOLE
 from ptxgen.program.algorithms import ChosenAlgorithm
 from ptxgen.program.buffer import INPUT, RESULT, TEMPORARY, Buffer, Memory, dense, sizes
 from ptxgen.program.step import Operand, Program, Step
@@ -63,6 +64,19 @@ class Builder(ABC):
     @abstractmethod
     def narrow(self, x: Any, axis: int, start: int, length: int, step: int = 1) -> Any:
         """Returns a view of ``length`` elements along ``axis``: ``start``, ``start + step``, ..."""
+
+    @abstractmethod
+    def view_as_real(self, x: Any) -> Any:
+        """Returns a view of complex numbers as pairs of real and imaginary parts, ``[..., 2]``.
+        Raises DtypeError for real numbers.
+        """
+
+    @abstractmethod
+    def view_as_complex(self, x: Any) -> Any:
+        """Returns pairs of real and imaginary parts, float32 or float64 ``[..., 2]``, as complex
+        numbers: a view if the strides allow it, else a copy. Raises DtypeError and ShapeError for
+        other arrays.
+        """
 
     def rows(self, name: str, *arrays: Any, **options: Any) -> Any:
         """Applies a row reduction over the last axis: ``name_rows`` if it exists, else ``name``."""
@@ -132,8 +146,11 @@ class Builder(ABC):
         """Returns an array that holds ``value`` throughout, on the device of ``like``."""
 
     def wide(self, x: Any) -> str:
-        """Returns the dtype that ``x`` is computed in: float64 for float64, else float32."""
-        return "float64" if self.dtype(x) == "float64" else "float32"
+        """Returns the dtype that ``x`` is computed in: float64 and complex dtypes themselves, else
+        float32.
+        """
+        own = self.dtype(x)
+        return own if own == "float64" or own in PARTS else "float32"
 
 
 class ProgramBuilder(Builder):
@@ -280,6 +297,10 @@ class ProgramBuilder(Builder):
 
     def _needs_copy(self, buffer: Buffer) -> bool:
         """Whether an output must be copied: it aliases an argument, or should be contiguous."""
+        natural = buffer.memory.natural
+        alike = natural is None or natural.dtype == buffer.dtype
+        if not (alike or (buffer.memory.role == TEMPORARY and _fills(buffer))):
+            return True  # a view of the array in the memory would have that array's dtype
         if buffer.memory.role == INPUT:
             return not (self._aliases or (buffer.memory.written and buffer.whole))
         taken = buffer.memory.role == RESULT and not buffer.whole
@@ -310,6 +331,19 @@ class ProgramBuilder(Builder):
     def narrow(self, x: Buffer, axis: int, start: int, length: int, step: int = 1) -> Buffer:
         return x.narrowed(axis, start, length, step)
 
+    def view_as_real(self, x: Buffer) -> Buffer:
+        check_complex(x)
+        return x.as_real()
+
+    def view_as_complex(self, x: Buffer) -> Buffer:
+        check_pairs(x)
+        if self.abstract:
+            shape = x.shape[:-1]
+            return replace(x, shape=shape, strides=contiguous_strides(shape), dtype=WHOLE[x.dtype])
+        found = x.as_complex() or self.copied(x).as_complex()
+        assert found is not None, "pairs one behind the other are complex numbers"
+        return found
+
     def filled(self, shape: Sequence[int], dtype: str, value: Any, like: Any = None) -> Buffer:
         """Returns a new buffer that a recorded step fills with ``value``."""
         out = self.empty(shape, dtype)
@@ -324,6 +358,22 @@ class ProgramBuilder(Builder):
         """Records a copy of ``x`` into ``out``, or into new contiguous memory, and returns it."""
         found: Buffer = self.copy(x, out=self.result(x.shape, x.dtype, out))
         return found
+
+
+def check_complex(x: Strided) -> None:
+    """Raises DtypeError unless ``x`` has a complex dtype."""
+    if x.dtype not in PARTS:
+        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(PARTS)}")
+
+
+def check_pairs(x: Strided) -> None:
+    """Raises DtypeError or ShapeError unless ``x`` is an array of pairs, float32 or float64
+    ``[..., 2]``.
+    """
+    if x.dtype not in WHOLE:
+        raise DtypeError(f"x has dtype {x.dtype}; takes {' or '.join(WHOLE)}")
+    if not x.shape or x.shape[-1] != 2:
+        raise ShapeError(f"x has shape {list(x.shape)}; takes [..., 2], pairs of parts")
 
 
 def _fills(x: Buffer) -> bool:

@@ -8,6 +8,7 @@ because its contract was written first, the two must agree.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, wraps
 from typing import Any
 
@@ -16,7 +17,7 @@ from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.description import Description
 from ptxgen.program.registry import OPERATIONS
-from ptxgen.runtime.arrays import framework_of, host_empty, view
+from ptxgen.runtime.arrays import framework_of, host_bits, host_empty, view
 from ptxgen.spec import Problem
 
 
@@ -46,8 +47,6 @@ class Interpreter(ProgramBuilder):
         """Returns a buffer's elements as a NumPy view; a tuple for a sequence; other values
         unchanged.
         """
-        import numpy as np
-
         if isinstance(x, tuple | list):
             return tuple(map(self.value, x))
         if not isinstance(x, Buffer):
@@ -55,14 +54,9 @@ class Interpreter(ProgramBuilder):
         base = self._bytes.get(x.memory)
         if base is None:
             base = self._bytes[x.memory] = _memory(x.memory)
-        strides = tuple(s * x.itemsize for s in x.strides)
-        if base.dtype != _dtype(x.dtype):
-            raise SpecError(f"{self.name}: {x} is not of the dtype of its memory, {base.dtype}")
-        where = np.lib.stride_tricks.as_strided
-        behind = x.offset // x.itemsize
-        bits = base.view(f"u{x.itemsize}")  # as_strided refuses float8_e5m2
-        first = where(bits, (behind + 1,), (x.itemsize,))[behind:]
-        return where(first, x.shape, strides).view(base.dtype)
+        whole = view(base, x.memory.name)
+        seen = replace(whole.laid(x.shape, x.strides), ptr=whole.ptr + x.offset, dtype=x.dtype)
+        return host_bits(seen).view(_dtype(x.dtype))
 
     def call(self, op: Description, *args: Any, **options: Any) -> Any:
         """Runs the oracle of an operation, or lowers the operation if it has none."""

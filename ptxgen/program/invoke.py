@@ -80,6 +80,11 @@ def read(op: Description, given: Mapping[str, Any]) -> Arguments:
             found.several[name] = list(several)
         elif p in numbers:
             found.numbers[name] = value
+        elif p.kind == OPERAND and type(value) is complex:
+            raise DtypeError(
+                f"{name} is {value}, a Python complex number; takes arrays and real numbers: pass "
+                "an array without dimensions, or write the number in a pointwise function"
+            )
         elif value is None and p.kind == OPTIONAL:
             found.values[name] = None
         elif p.kind == EITHER and (isinstance(value, int | float) or not _array(value)):
@@ -571,7 +576,7 @@ def _cache_call(
         return
     maker, memories = frameworks.maker(call), [m for _, m in lowered.given]
     torch = dialect is prepared.TORCH
-    negated = torch and any(prepared.may_be_negated(v.shape, v.strides) for v in views)
+    negated = torch and any(map(prepared.may_be_lazy, views))
     single = lowered.single
     if call.targets or arguments.stream is not None:
         written = [m for w, m in lowered.given if w]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ptxgen.numerics.dtype import PARTS
 from ptxgen.numerics.option import UNSTATED, Flag
 from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.program.execute import Enqueue, Place, Plan, Source
@@ -33,7 +34,7 @@ from ptxgen.program.parameters import (
     Parameter,
 )
 from ptxgen.program.step import Scalar
-from ptxgen.runtime.strided import Ints
+from ptxgen.runtime.strided import Ints, Strided
 
 STRAIGHT_MAX = 64
 """Most launches that generated code writes out one by one; for more it loops over a list."""
@@ -82,20 +83,31 @@ Memo = dict[tuple[Any, ...], Any]
 
 
 class NegationChecked(NamedTuple):
-    """Prepared code of a call that runs only if none of its tensors is lazily negated (is_neg)."""
+    """Prepared code of a call that runs only if none of its tensors is lazily negated (is_neg) or
+    conjugated (is_conj).
+    """
 
     code: Code
 
     def of(self, *arrays: Any) -> Code | None:
-        """Returns the code, or None if one of these tensors is lazily negated."""
-        return None if any(x is not None and x.is_neg() for x in arrays) else self.code
+        """Returns the code, or None if one of these tensors is lazily negated or conjugated."""
+        return None if any(map(is_lazy, arrays)) else self.code
 
 
-def may_be_negated(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether a tensor with this shape and these strides may be lazily negated. Only imaginary
-    parts of complex tensors are, and these have even strides, so a stride of 1 rules it out.
+def is_lazy(x: Any) -> bool:
+    """Whether a PyTorch tensor is lazily negated or conjugated: its memory has other values. False
+    for None.
     """
-    return all(stride != 1 or size == 1 for size, stride in zip(shape, strides, strict=True))
+    return x is not None and bool(x.is_neg() or x.is_conj())
+
+
+def may_be_lazy(x: Strided) -> bool:
+    """Whether a tensor with this dtype, shape and strides may be lazily negated or conjugated. Only
+    complex tensors and their imaginary parts are, and these have even strides, so a stride of 1
+    rules it out.
+    """
+    pairs = zip(x.shape, x.strides, strict=True)
+    return x.dtype in PARTS or all(stride != 1 or size == 1 for size, stride in pairs)
 
 
 class Into(NamedTuple):
@@ -104,7 +116,7 @@ class Into(NamedTuple):
     ``reach``: bytes from the lowest to the highest byte of each array (0 if absent), in the order
     of the parameters, by which overlaps are found; ``allocates``: whether the code allocates
     memory, so that calls which pass a stream take the slow path; ``gpu``: index of the GPU;
-    ``negated``: whether the tensors may be lazily negated, which must be checked.
+    ``negated``: whether the tensors may be lazily negated or conjugated, which must be checked.
     """
 
     code: Code
@@ -479,7 +491,7 @@ def writing_fast_path(
         "            $key = $found = None",
         f"        if $found is not None and not (({' or '.join(body.grads)}) and $recording()):",
         "            $code, $reach, $allocates, $index, $negated = $found",
-        f"            if $negated and $any([$x is not None and $x.is_neg() for $x in ({arrays})]):",
+        f"            if $negated and $any([$is_lazy($x) for $x in ({arrays})]):",
         f"                return $slow_path(None, {arguments})",
         f"            if ({stream} is None or not $allocates) and {' and '.join(apart) or 'True'}:",
         f"                $at = $current($index) if {stream} is None else "
@@ -635,6 +647,7 @@ _COMMON_NAMES: Mapping[str, Any] = {
     "$several": _SEVERAL,
     "$flags": _FLAGS,
     "$negation_checked": NegationChecked,
+    "$is_lazy": is_lazy,
     "$recording": _recording,
 }
 """Values of the names that every generated fast path uses."""

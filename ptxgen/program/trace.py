@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from ptxgen.errors import DtypeError, OptionError, ShapeError, TraceError
+from ptxgen.numerics.dtype import PARTS
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.description import Description
@@ -192,6 +193,28 @@ class Traced:
                 raise TraceError(f"{self} is indexed by {item!r}, at {line()}; takes slices")
         return self._wrapped(found)
 
+    def view_as_real(self) -> Traced:
+        """Returns a view of complex numbers as pairs of real and imaginary parts, [..., 2]."""
+        return self._wrapped(self.tracing.builder.view_as_real(self.buffer))
+
+    def view_as_complex(self) -> Traced:
+        """Returns pairs [..., 2] as complex numbers: a view if strides allow it, else a copy."""
+        return self._wrapped(self.tracing.builder.view_as_complex(self.buffer))
+
+    @property
+    def real(self) -> Traced:
+        """View of the real parts; of real numbers the array itself."""
+        return self.view_as_real()[..., 0] if self.dtype in PARTS else self
+
+    @property
+    def imag(self) -> Traced:
+        """View of the imaginary parts of complex numbers."""
+        return self.view_as_real()[..., 1]
+
+    def conj(self) -> Any:
+        """Returns the complex conjugates."""
+        return self._apply("conj", self)
+
     # -- what cannot be known -----------------------------------------------------------------
     def _refuse_values(self, *_: Any, **__: Any) -> NoReturn:
         raise TraceError(
@@ -246,6 +269,9 @@ class Traced:
 
     def __neg__(self) -> Any:
         return self._apply("neg", self)
+
+    def __abs__(self) -> Any:
+        return self._apply("abs", self)
 
 
 def traced(op: Description, given: Mapping[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from math import gcd, prod
 from typing import Any, TypeVar
 
 from ptxgen.errors import DeviceError, DtypeError, PtxgenError, ShapeError
-from ptxgen.numerics.dtype import BYTES
+from ptxgen.numerics.dtype import BYTES, PARTS
 from ptxgen.runtime import dlpack
 from ptxgen.runtime.device import Device
 from ptxgen.runtime.registry import get_device
@@ -40,6 +40,8 @@ _TYPESTR = {
     "f2": "float16",
     "f4": "float32",
     "f8": "float64",
+    "c8": "complex64",
+    "c16": "complex128",
     "b1": "bool",
     **{f"{s}{n}": f"{w}{8 * n}" for s, w in (("i", "int"), ("u", "uint")) for n in (1, 2, 4, 8)},
 }
@@ -183,9 +185,9 @@ def view(obj: Any, name: str, stream: int = 0) -> ArrayView:
     A DLPack producer makes ``stream`` wait for its pending writes. Of other arrays,
     :attr:`ArrayView.after` is the stream to wait for.
 
-    Raises DtypeError for an object that is no array, and for complex and unknown dtypes;
-    ShapeError for layouts without strides; DeviceError for memory that is neither on a GPU nor in
-    the host, and for a producer that fails or describes no memory.
+    Raises DtypeError for an object that is no array, and for unknown dtypes; ShapeError for layouts
+    without strides; DeviceError for memory that is neither on a GPU nor in the host, and for a
+    producer that fails or describes no memory.
     """
     reader = _READERS.get(framework_of(obj))
     if reader is None:
@@ -256,6 +258,8 @@ def _view_torch(x: Any, name: str, stream: int) -> ArrayView:
     dtype = _known_dtype(str(x.dtype).removeprefix("torch."), name)
     if x.is_neg():
         raise ShapeError(f"{name} is a lazily negated torch tensor; pass {name}.resolve_neg()")
+    if dtype in PARTS and x.is_conj():
+        raise ShapeError(f"{name} is a lazily conjugated torch tensor; pass {name}.resolve_conj()")
     try:
         ptr = x.data_ptr()
     except RuntimeError as error:  # fake, functional and vmapped tensors have no memory
@@ -387,21 +391,11 @@ class DeviceArray:
     it).
     """
 
-    __slots__ = ("__weakref__", "_owner", "device", "dtype", "ptr", "shape", "stream")
+    __slots__ = ("__weakref__", "device", "dtype", "ptr", "shape", "stream")
 
-    def __init__(
-        self,
-        device: Device,
-        shape: tuple[int, ...],
-        dtype: str,
-        stream: int = 0,
-        owner: DeviceArray | None = None,
-    ) -> None:
-        """Allocates memory, or takes the first bytes of that of ``owner``, which it keeps alive."""
+    def __init__(self, device: Device, shape: tuple[int, ...], dtype: str, stream: int = 0) -> None:
         self.device, self.shape, self.dtype, self.stream = device, shape, dtype, stream
-        self._owner = owner
-        # At least a byte, as consumers refuse null pointers.
-        self.ptr: int = device.alloc(max(self.nbytes, 1)) if owner is None else owner.ptr
+        self.ptr = device.alloc(max(self.nbytes, 1))  # consumers refuse null pointers
 
     @property
     def nbytes(self) -> int:
@@ -422,7 +416,7 @@ class DeviceArray:
             "version": 3,
             "shape": self.shape,
             "strides": None,
-            "typestr": ("|" if typestr[1] == "1" else "<") + typestr,
+            "typestr": ("|" if typestr[1:] == "1" else "<") + typestr,
             "data": (self.ptr, False),
             "stream": self.stream or 1,
         }
@@ -455,7 +449,7 @@ class DeviceArray:
 
     def __del__(self) -> None:
         ptr, self.ptr = getattr(self, "ptr", 0), 0
-        if ptr and self._owner is None and not sys.is_finalizing():
+        if ptr and not sys.is_finalizing():
             self.device.free(ptr)
 
 
@@ -515,7 +509,7 @@ def _cupy_stream(cupy: Any, stream: int) -> Any:
 
 # -- host memory ------------------------------------------------------------------------------
 class _RawInterface:
-    """``__array_interface__`` of host memory, as unsigned integers, since NumPy lacks bfloat16."""
+    """``__array_interface__`` of host memory, of the type :func:`bits_type`."""
 
     def __init__(self, source: ArrayView) -> None:
         self._source = source
@@ -523,17 +517,24 @@ class _RawInterface:
             "version": 3,
             "shape": source.shape,
             "strides": tuple(step * source.itemsize for step in source.strides),
-            "typestr": f"{'|' if source.itemsize == 1 else '<'}u{source.itemsize}",
+            "typestr": ("|" if source.itemsize in (1, 16) else "<") + bits_type(source.itemsize),
             "data": (source.ptr, source.readonly),
         }
 
 
+def bits_type(itemsize: int) -> str:
+    """Returns the NumPy type by which elements are moved bit by bit: unsigned integers, since NumPy
+    lacks bfloat16, or plain bytes ("V16") of complex128.
+    """
+    return f"{'V' if itemsize > 8 else 'u'}{itemsize}"
+
+
 def host_bits(source: ArrayView) -> Any:
-    """Returns a NumPy array of unsigned integers that shares the memory of a host view."""
+    """Returns a NumPy array of :func:`bits_type` that shares the memory of a host view."""
     import numpy
 
     if source.size == 0:  # NumPy refuses null pointers
-        return numpy.empty(source.shape, f"u{source.itemsize}")
+        return numpy.empty(source.shape, bits_type(source.itemsize))
     return numpy.asarray(_RawInterface(source))
 
 
@@ -561,13 +562,11 @@ def download(source: ArrayView, target: ArrayView, where: Device, stream: int) -
     """Copies a row-major device view into a host view, and waits for ``stream``."""
     import numpy
 
-    direct = target.contiguous and source.nbytes > 0
-    packed = host_bits(target) if direct else numpy.empty(source.shape, f"u{source.itemsize}")
+    packed = numpy.empty(source.shape, bits_type(source.itemsize))
     if source.nbytes:
         where.copy_out(packed.ctypes.data, source.ptr, source.nbytes, stream)
     where.synchronize(stream)
-    if not direct:
-        host_bits(target)[...] = packed
+    host_bits(target)[...] = packed
 
 
 def host_empty(like: ArrayView, shape: tuple[int, ...], dtype: str) -> Any:

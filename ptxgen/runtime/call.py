@@ -143,7 +143,8 @@ def strided(base: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset:
     if framework == "torch":
         return base.as_strided(shape, strides, base.storage_offset() + offset)
     tricks, size = sys.modules[framework].lib.stride_tricks, base.dtype.itemsize
-    flat = base.reshape(-1)[offset:].view(f"u{size}")  # as_strided refuses float8_e5m2
+    flat = base.reshape(-1)[offset:]
+    flat = flat.view(f"u{size}") if size <= 8 else flat  # as_strided refuses float8_e5m2
     return tricks.as_strided(flat, shape, tuple(s * size for s in strides)).view(base.dtype)
 
 

@@ -28,6 +28,7 @@ _NAMES = {
     **{(1, bits): f"uint{bits}" for bits in (8, 16, 32, 64)},
     **{(2, bits): f"float{bits}" for bits in (16, 32, 64)},
     (4, 16): "bfloat16",
+    **{(5, bits): f"complex{bits}" for bits in (64, 128)},
     (6, 8): "bool",
     (10, 8): "float8_e4m3fn",
     (12, 8): "float8_e5m2",

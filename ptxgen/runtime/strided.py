@@ -59,6 +59,19 @@ class Strided:
         """Whether the elements are row-major without gaps."""
         return is_contiguous(self.shape, self.strides)
 
+    def paired(self) -> tuple[Ints, Ints] | None:
+        """Returns shape and strides of a view as complex numbers of an array of pairs: the last
+        dimension, of size 2 and stride 1, is left out, and the others count pairs. None if no view
+        has these strides.
+        """
+        if not self.shape or self.shape[-1] != 2 or self.strides[-1] != 1:
+            return None
+        sized = zip(self.strides[:-1], self.shape[:-1], strict=True)
+        steps = [0 if n <= 1 and s % 2 else s for s, n in sized]
+        if any(s % 2 for s in steps) or self.address % (2 * self.itemsize):
+            return None
+        return self.shape[:-1], tuple(s // 2 for s in steps)
+
     def matrix(self, name: str) -> Self:
         """Returns a view as [rows, columns], with all leading dimensions flattened into rows.
 

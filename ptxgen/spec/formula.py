@@ -12,7 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from ptxgen.errors import SpecError
 from ptxgen.numerics.formula import Formula, Node, ordered
 
-CTYPES = {"f32": "float", "f64": "double", "i32": "int", "i64": "long long", "bool": "bool"}
+CTYPES = {
+    "f32": "float",
+    "f64": "double",
+    "i32": "int",
+    "i64": "long long",
+    "bool": "bool",
+    "c64": "float2",
+    "c128": "double2",
+}
 """C++ types in which nodes of a formula compute, by dtype."""
 STORAGE = {
     "f32": "float",
@@ -26,6 +34,8 @@ STORAGE = {
     "i8": "signed char",
     "e4m3": "unsigned char",
     "e5m2": "unsigned char",
+    "c64": "float2",
+    "c128": "double2",
 }
 """C++ types of elements in memory, by dtype."""
 _UNSIGNED = {"i32": "unsigned", "i64": "unsigned long long"}
@@ -155,6 +165,10 @@ def expression(node: Node, args: list[str]) -> str:
         return f"ptxgen_{node.data}_{type}({', '.join(args)})"
     if op == "round_to":
         return f"ptxgen_round_{node.data}({args[0]})"
+    if op in ("real", "imag"):
+        return f"{args[0]}.{'x' if op == 'real' else 'y'}"
+    if op == "complex":
+        return f"make_{CTYPES[type]}({', '.join(args)})"
     if op in ("bits", "float"):
         return _BITS[type].format(*args)
     if op == "convert":

@@ -448,6 +448,13 @@ def _statements(formula: Formula) -> Iterator[str]:
     names, nodes = _inputs(formula), {o: _unrounded(o) for o in formula.outputs}
     yield from cuda.statements(nodes.values(), names)
     for o, node in nodes.items():
+        if node.op == "complex" and any(part.op == "const" for part in node.args):
+            # Of vectors with constants NVRTC 13.0 stores unwritten registers, and then the parts.
+            parts = (
+                names[n] if n.op != "const" else f"ptxgen_opaque({names[n]})" for n in node.args
+            )
+            yield f"r_{o.name} = make_{cuda.CTYPES[node.type]}({', '.join(parts)});"
+            continue
         moved = o.moved and o.dtype in _PASSED
         value = f"a_{node.data.name}" if moved else f"ptxgen_to_{o.dtype}({names[node]})"
         yield f"r_{o.name} = {value};"

@@ -25,7 +25,7 @@ import torch
 
 from ptxgen.errors import ShapeError
 from ptxgen.graph.passes import common
-from ptxgen.numerics.dtype import DTYPES
+from ptxgen.numerics.dtype import DTYPES, PARTS
 from ptxgen.numerics.formula import where
 from ptxgen.numerics.option import Bool, Reduction
 from ptxgen.numerics.row_reductions import no_class
@@ -213,7 +213,8 @@ def _sum_or_mean(name: str) -> Serve:
         how = {"axis": axes(x, dim), "keepdims": keepdim}
         wanted = x.dtype if dtype is None else _name(dtype)
         if wanted == x.dtype:
-            require_floats(x)
+            if x.dtype not in PARTS:
+                require_floats(x)
             return getattr(b, name)(x, **how)
         if x.dtype not in DTYPES or wanted != b.wide(x):
             x = b.cast(x, wanted)

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import torch
 
+from ptxgen.numerics.dtype import COMPLEX, STORABLE
 from ptxgen.numerics.dtype import NAMES as SHORT
-from ptxgen.numerics.dtype import STORABLE
 from ptxgen.numerics.formula import FLOATS, STORED, Node, cast, compare, const, primitive, where
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.program.buffer import Buffer
@@ -80,6 +80,10 @@ FORMULAS: Final[dict[str, tuple[str, Callable[..., Node]]]] = {
 }
 """Formulas by operator name (overload packet), each with the rule for its operands' dtype."""
 SERVED: Final = {*FORMULAS, "pow", "masked_fill", "isnan"} - {"relu_cpu", "cube", "copied"}
+_MOVED = ("neg", "eq", "ne", "where")
+"""Operators that are exact on complex numbers; PyTorch's products, quotients and magnitudes of them
+differ from device to device, and its sums scale an operand by 1 + 0i first.
+"""
 _EXACT = ("mul", "div")
 """Operators whose kernels read a scalar operand in f32, on any device and beside arrays of any
 dtype. Other kernels may round it to the array's 16-bit dtype.
@@ -128,6 +132,7 @@ def lowered(
     dtype = _common_dtype(given) if how == COMPARED else out.dtype
     arrays = [x for x in given if isinstance(x, Buffer)]
     known = STORABLE if name == "copied" else SHORT
+    known = {**known, **COMPLEX} if name in _MOVED else known
     if any(x not in known for x in (dtype, *(x.dtype for x in (*arrays, out)))):
         raise NotServed(UNKNOWN)
     first = int(how == CHOSEN)

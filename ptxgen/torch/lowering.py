@@ -15,7 +15,7 @@ from typing import Any, Final
 import torch
 
 from ptxgen.errors import ShapeError
-from ptxgen.numerics.dtype import DTYPES, STORABLE
+from ptxgen.numerics.dtype import COMPLEX, DTYPES, STORABLE
 from ptxgen.numerics.dtype import NAMES as SHORT
 from ptxgen.numerics.sort import KEYS
 from ptxgen.program.buffer import Buffer
@@ -40,6 +40,7 @@ from ptxgen.torch.unserved import UNKNOWN, NotServed
 VIEWS: Final = {
     *("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "permute", "t", "transpose"),
     *("expand", "slice", "select", "split", "split_with_sizes", "unbind", "detach", "alias"),
+    *("view_as_real", "view_as_complex"),
 }
 """Operators whose results are views, by overload packet. (Those of ``_unsafe_view`` and ``reshape``
 may be copies.)
@@ -138,11 +139,22 @@ def _cast(b: Any, at: Context, x: Buffer, *_: Any, **__: Any) -> Any:
     to = NAMES[at.like.dtype]
     if x.dtype == to:
         return x
+    if x.dtype in COMPLEX and to not in COMPLEX:
+        raise NotServed(UNKNOWN)  # PyTorch warns of the lost imaginary part
     if {x.dtype, to} - STORABLE.keys() or (is_float(x.dtype) and not is_float(to)):
         raise NotServed(UNKNOWN)  # casts of floats out of range differ from device to device
     if to == "float8_e4m3fn" and not elementwise.saturates():
         raise NotServed(UNKNOWN)
     return elementwise.lowered(b, "copied", at.kind, at.like.empty(b), (x,), {})
+
+
+def _called(name: str) -> Rule:
+    """Returns the rule that calls operation ``name`` on all operands, for a new tensor."""
+
+    def rule(b: Any, at: Context, *given: Buffer) -> Any:
+        return getattr(b, name)(*given, out=at.like.empty(b))
+
+    return rule
 
 
 def _put(name: str) -> Rule:
@@ -264,7 +276,9 @@ def _pad(b: Any, at: Context, x: Buffer, widths: Sequence[int], value: Any = 0) 
     """
     pairs = list(zip(widths[::2], widths[1::2], strict=True))[::-1]
     pairs = [(0, 0)] * (x.ndim - len(pairs)) + pairs
-    if not is_float(x.dtype):
+    if not isinstance(value, bool | int | float):
+        raise NotServed(UNKNOWN)
+    if not is_float(x.dtype) and x.dtype not in COMPLEX:
         value = int(value)
     for d, (low, high) in enumerate(pairs):
         start, end = max(-low, 0), x.shape[d] - max(-high, 0)
@@ -283,6 +297,10 @@ MOVES: Final[dict[str, Rule]] = {
     **{name: _view(name) for name in ("permute", "t", "transpose", "expand", "slice", "select")},
     **{name: _view(name) for name in ("split", "split_with_sizes", "unbind")},
     **dict.fromkeys(("detach", "alias", "clone", "lift_fresh_copy"), _same),
+    "view_as_real": lambda b, at, x: b.view_as_real(x),
+    "view_as_complex": lambda b, at, x: b.view_as_complex(x),
+    **dict.fromkeys(("_conj", "_conj_physical", "conj_physical"), _called("conj")),
+    "complex": _called("complex"),
     "_to_copy": _cast,
     "copy": _copy,
     "fill": _fill,
@@ -496,7 +514,7 @@ def _lowered(b: ProgramBuilder, op: Any, at: Context, args: Any, how: Mapping[st
     if rule is not None:
         return rule(b, at, *args, **how)
     if packet in elementwise.SERVED and "out" not in how:
-        if NAMES.get(at.like.dtype) not in SHORT:
+        if NAMES.get(at.like.dtype) not in SHORT | COMPLEX:
             raise NotServed(UNKNOWN)
         return elementwise.lowered(b, packet, at.kind, at.like.empty(b), args, dict(how))
     raise NotServed(UNKNOWN)

@@ -33,7 +33,15 @@ from ptxgen.program.parameters import (
 )
 from ptxgen.torch import pointwise
 from ptxgen.torch.functions import meta
-from ptxgen.torch.record import NAMES, Recorder, _Like, by_result, no_gradient, recorder
+from ptxgen.torch.record import (
+    NAMES,
+    Recorder,
+    _Like,
+    by_result,
+    is_differentiable,
+    no_gradient,
+    recorder,
+)
 
 LIBRARY = torch.library.Library("ptxgen", "FRAGMENT")
 TAGS = (torch.Tag.pt2_compliant_tag,)
@@ -227,7 +235,7 @@ class _Operator:
         """
         named = keyword_only_inputs or {}
         args, results = self.args(inputs, named), _listed(output)
-        if self.op.vjp is None and any(r.dtype.is_floating_point for r in results):
+        if self.op.vjp is None and any(is_differentiable(r.dtype) for r in results):
             raise no_gradient(self.op)
         tensors = self.of.tensors(args)
         updated = [n in self.op.updates for n, _ in self.of.named(args)]
@@ -242,7 +250,7 @@ class _Operator:
         ctx.save_for_backward(
             *kept, *(r if i in read else None for i, r in enumerate(results, len(kept)))
         )
-        exact = [r for r in results if not r.dtype.is_floating_point]
+        exact = [r for r in results if not is_differentiable(r.dtype)]
         if exact:
             ctx.mark_non_differentiable(*exact)
 

@@ -24,7 +24,7 @@ from ptxgen.errors import GradError, OptionError
 from ptxgen.numerics.dtype import BYTES
 from ptxgen.ops import OPERATIONS
 from ptxgen.program.buffer import Buffer, imagined
-from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.build import Builder, ProgramBuilder, check_complex, check_pairs
 from ptxgen.program.invoke import Frame
 from ptxgen.program.launch import remember
 from ptxgen.program.operation import Backward, Op
@@ -343,7 +343,7 @@ class _Plan:
         self._count, self.results = len(tensors), self._like[len(tensors) :]
         self._needs = frozenset(n for n, need in zip(self._names, needs, strict=True) if need)
         self.wanted = [i for i, need in enumerate(needs) if need]
-        self.exact = [i for i, r in enumerate(results) if not r.dtype.is_floating_point]
+        self.exact = [i for i, r in enumerate(results) if not is_differentiable(r.dtype)]
         updated = {i for i, n in enumerate(self._names) if n in of.op.updates}
         self.updates = [i for i in updated if tensors[i] is not None]
         self.saved = [i for i in self._used() if i not in self.updates]
@@ -542,12 +542,18 @@ _apply = super(torch.autograd.Function, Recorded).apply
 
 def by_result(results: Sequence[Any], dys: Sequence[Any]) -> list[Any]:
     """Returns an incoming gradient for each of ``results``: None for integers, and for those after
-    the last of ``dys``, which are saved only.
+    the last of ``dys``, which are saved only. A lazily conjugated gradient is resolved.
     """
     found: list[Any] = [None] * len(results)
     for i, dy in enumerate(dys):
-        found[i] = dy if results[i].dtype.is_floating_point else None
+        if dy is not None and is_differentiable(results[i].dtype):
+            found[i] = dy.resolve_conj()
     return found
+
+
+def is_differentiable(dtype: torch.dtype) -> bool:
+    """Whether tensors of a dtype have gradients: floats and complex numbers."""
+    return bool(dtype.is_floating_point or dtype.is_complex)
 
 
 # -- programs of tensors ----------------------------------------------------------------------
@@ -577,6 +583,19 @@ class TorchBuilder(Builder):
     def narrow(self, x: Any, axis: int, start: int, length: int, step: int = 1) -> Any:
         part = slice(start, start + length * step, step)
         return x[(*[slice(None)] * (axis % x.dim()), part)]
+
+    def view_as_real(self, x: Any) -> Any:
+        self._check(check_complex, x)
+        return torch.view_as_real(x.resolve_conj())
+
+    def view_as_complex(self, x: Any) -> Any:
+        self._check(check_pairs, x)
+        pairs = [s for s, n in zip(x.stride()[:-1], x.shape[:-1], strict=True) if n > 1]
+        even = x.stride(-1) == 1 and not any(s % 2 for s in pairs) and x.storage_offset() % 2 == 0
+        return torch.view_as_complex(x if even else x.contiguous())
+
+    def _check(self, check: Callable[[Buffer], None], x: Any) -> None:
+        check(imagined(x.shape, self.dtype(x)))
 
     def contiguous(self, x: Any) -> Any:
         return x.contiguous()

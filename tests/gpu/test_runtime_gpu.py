@@ -269,10 +269,11 @@ def test_torch_views_and_refusals(torch):
     found = view(x[1::2, :3].T, "x")
     assert (found.ptr, found.shape, found.strides) == (x.data_ptr() + 24, (3, 4), (1, 12))
     floats = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
-    for dtype in (*floats, "bool"):
+    for dtype in (*floats, "bool", "complex64", "complex128"):
         assert view(x.to(getattr(torch, dtype)), "x").dtype == dtype
     for bad, error, message in (
-        (x.to(torch.complex64), DtypeError, "x: dtype complex64"),
+        (x.to(torch.complex32), DtypeError, "x: dtype complex32"),
+        (x.to(torch.complex64).conj(), ShapeError, "x is a lazily conjugated"),
         (x.to_sparse(), ShapeError, r"x .* pass x.to_dense\(\)"),
         (x.to("meta"), DeviceError, "x is a torch tensor on meta"),
         (x.to(torch.complex64).conj().imag, ShapeError, "x is a lazily negated"),

@@ -134,7 +134,7 @@ def test_what_does_not_fit_is_refused_when_it_is_added() -> None:
         (lambda: b.expand(x, 4), ShapeError, "shape is 4; takes integers"),
         (lambda: b.call(3, x), OptionError, "operation is 3; takes a name, or a function"),
         (lambda: graph.Builder(3), OptionError, "name is 3; takes a string"),
-        (lambda: b.input("y", (3,), "c64"), DtypeError, "dtype of y is 'c64'"),
+        (lambda: b.input("y", (3,), "c32"), DtypeError, "dtype of y is 'c32'"),
         (lambda: b.reshape(x, (5, 7)), ShapeError, r"\[4, 8\] has not as many"),
         (lambda: b.permute(x, (0, 0)), ShapeError, r"order is \[0, 0\]; takes each of the axes"),
         (lambda: b.slice(x, 1, 4, 9), ShapeError, "from 4 to 9 by 1; x has 8 elements"),

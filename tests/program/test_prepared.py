@@ -391,6 +391,11 @@ def test_lazily_negated_tensors_are_never_taken_for_others(gpu):
             function(plain.unsqueeze(-1))
             with pytest.raises(ShapeError, match="lazily negated"):
                 function(negated.unsqueeze(-1))
+    conjugated = torch.randn(3, 8, dtype=torch.complex64).conj()
+    for _ in range(3):
+        functions.neg(z)
+        with pytest.raises(ShapeError, match="lazily conjugated"):
+            functions.neg(conjugated)
     plain, negated, out = (t.unsqueeze(-1) for t in (plain, negated, torch.empty(3, 8)))
     for _ in range(3):
         assert functions.neg(plain, out=out) is out

@@ -104,7 +104,7 @@ def fake_torch():
             self.dtype = f"torch.{dtype or array.dtype.name}"
             self.layout = strided
             self.is_cuda = kind == "cuda"
-            self.negated = False
+            self.negated = self.conjugated = False
 
         @property
         def shape(self):
@@ -121,6 +121,9 @@ def fake_torch():
 
         def is_neg(self):
             return self.negated
+
+        def is_conj(self):
+            return self.conjugated
 
     Tensor.__module__ = "torch"
 

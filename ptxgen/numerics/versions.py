@@ -18,6 +18,7 @@ from ptxgen.numerics import (
     reduction_order,
     scan,
     select,
+    splats,
     triangular,
     vocab_segments,
 )
@@ -39,7 +40,7 @@ def versions() -> dict[str, int]:
             logsumexp,
             reduction_order,
         ),
-        *(scan, select, triangular),
+        *(scan, select, splats, triangular),
     )
     found: dict[str, int] = {}
     for module in modules:

@@ -31,6 +31,7 @@ from ptxgen.tiles import (
     row_reductions,
     scan,
     select,
+    splats,
     triangular,
     vocab_segments,
 )
@@ -55,6 +56,7 @@ TABLES: LazyDict[Key, RouteTable] = LazyDict(
         **recurrence.TABLES,
         **scan.TABLES,
         **select.TABLES,
+        **splats.TABLES,
         **triangular.TABLES,
     }
 )

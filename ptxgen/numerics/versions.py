@@ -19,6 +19,7 @@ from ptxgen.numerics import (
     scan,
     select,
     sort,
+    splats,
     triangular,
     vocab_segments,
 )
@@ -41,6 +42,7 @@ def versions() -> dict[str, int]:
             reduction_order,
         ),
         *(scan, select, sort, triangular),
+        *(scan, select, splats, triangular),
     )
     found: dict[str, int] = {}
     for module in modules:

@@ -33,6 +33,7 @@ from ptxgen.tiles import (
     scan,
     select,
     sort,
+    splats,
     triangular,
     vocab_segments,
 )
@@ -59,6 +60,7 @@ TABLES: LazyDict[Key, RouteTable] = LazyDict(
         **scan.TABLES,
         **select.TABLES,
         **sort.TABLES,
+        **splats.TABLES,
         **triangular.TABLES,
     }
 )

@@ -25,6 +25,7 @@ import quantized_ptx_cases
 import recurrence_cases
 import segment_cases
 import sort_cases
+import splat_cases
 import window_cases
 from bits import KINDS, NUMPY, operand, same_bits
 from interp_launch import CONTINUED, KERNELS, SEED, Case, admits, oracle, run
@@ -57,6 +58,7 @@ from ptxgen.spec.row_reductions import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
 from ptxgen.spec.select import DrawSpec, SampleSpec, SelectSpec
 from ptxgen.spec.sort import SearchSpec, SortSpec
+from ptxgen.spec.splats import SplatSpec
 from ptxgen.spec.triangular import TriangularSpec
 from ptxgen.spec.vocab_segments import LogitsSpec
 from ptxgen.spec.wgmma import WgmmaSegmentsSpec
@@ -406,6 +408,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     RowSpec: rowwise,
     QuantizedPtxSpec: quantized_ptx_cases.products,
     PointwiseSpec: pointwise_cases.representatives,
+    SplatSpec: splat_cases.kernels,
     TriangularSpec: triangular,
     FftSpec: fft_cases.transforms,
     ChirpSpec: fft_cases.chirps,

@@ -16,9 +16,11 @@ TORCH_VENV := build/venv-torch
 ifdef NO_VENV
 PY    := $(PYTHON)
 READY :=
+TORCH_PY := $(PYTHON)
 else
 PY    := $(VENV)/bin/python
 READY := $(VENV)/ready
+TORCH_PY := $(TORCH_VENV)/bin/python
 endif
 
 PTXGEN := $(PY) -m ptxgen
@@ -29,7 +31,8 @@ JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-torch test-oldest test-gpu check mutate release bench docs
-.PHONY: lint format golden generate clean generated goldens bits proofs torch-tests
+.PHONY: lint format golden generate clean generated goldens bits proofs
+.PHONY: torch-ready torch-tests torch-mistakes
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,8 +77,9 @@ test: $(READY)  ## lint, types, generated code, goldens (a sample compiled), bit
 # What is alone in check runs two at a time: each has parts that one process does.
 check: $(READY)  ## every kernel, long tests, oldest packages, the site, planted mistakes
 	$(call GATES,--all,--long)
-	@$(MAKE) --no-print-directory docs
-	@$(MAKE) $(TOGETHER) test-oldest mutate test-torch JOBS=1 PASSED=--passed LONG=--long
+	@$(MAKE) --no-print-directory docs torch-ready
+	@$(MAKE) $(TOGETHER) torch-tests mutate torch-mistakes test-oldest \
+		JOBS=1 PASSED=--passed LONG=--long
 
 # Bounds that no package of this Python has (NumPy 1.26 ends with 3.12) fail here in pip.
 OLDEST_PYTHON ?= $(PYTHON)
@@ -115,20 +119,23 @@ test-all: $(READY)  ## the tests alone, with the long ones
 # The files that mention PyTorch; tests of them that ask for it are marked so by conftest.py.
 TORCH_TESTS = $(shell grep -lrE 'torch|transformers' tests --include='test_*.py' --exclude-dir=gpu)
 
-test-torch:  ## the tests that need PyTorch (a CPU build will do), and mistakes planted for them
-ifdef NO_VENV
-	@$(MAKE) --no-print-directory torch-tests TORCH_PY=$(PYTHON) LONG=$(LONG)
-else
-	@test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
-	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+test-torch: torch-ready  ## the tests that need PyTorch (a CPU build will do), and mistakes planted for them
+	@$(MAKE) --no-print-directory torch-tests
+	@$(MAKE) --no-print-directory torch-mistakes
+
+torch-ready:
+ifndef NO_VENV
+	@test -x $(TORCH_PY) || $(PYTHON) -m venv $(TORCH_VENV)
+	@$(TORCH_PY) -m pip install --quiet --disable-pip-version-check \
 		-e '.[test,models]' '$(TORCH)' transformers
-	@$(MAKE) --no-print-directory torch-tests TORCH_PY=$(TORCH_VENV)/bin/python LONG=$(LONG)
 endif
 
 torch-tests:
 	@echo "== tests that need PyTorch"
 	@$(TORCH_PY) -m pytest -q -m torch --require-torch -n $(JOBS) --dist loadgroup $(LONG) \
 		$(TORCH_TESTS)
+
+torch-mistakes:
 	@echo "== planted mistakes that need PyTorch"
 	@$(TORCH_PY) tools/mutate.py --torch --jobs $(JOBS) --passed
 

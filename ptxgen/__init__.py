@@ -56,6 +56,7 @@ _HOMES = {
     "devices": "ptxgen.runtime:devices",
     "explain": "ptxgen.ops.explaining:explain",
     "load": "ptxgen.program.load:load",
+    "mel_filters": "ptxgen.ops.mel:mel_filters",
     "pointwise": "ptxgen.autograd:pointwise",
     "profile": "ptxgen.ops.profiling:profile",
     "set_default_device": "ptxgen.runtime:set_default_device",

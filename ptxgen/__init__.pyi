@@ -32,6 +32,7 @@ from ptxgen.errors import TrapFault as TrapFault
 from ptxgen.errors import UncoveredError as UncoveredError
 from ptxgen.errors import UninitializedFault as UninitializedFault
 from ptxgen.ops.explaining import explain as explain
+from ptxgen.ops.mel import mel_filters as mel_filters
 from ptxgen.ops.profiling import profile as profile
 from ptxgen.program.autotune import autotune as autotune
 from ptxgen.program.capture import capture as capture
@@ -244,6 +245,15 @@ def batch_norm_train(
     eps: float = 1e-05,
     stream: Stream = None,
 ) -> tuple[ArrayT, ArrayT, ArrayT]: ...
+def bincount(
+    x: ArrayT,
+    minlength: int,
+    weights: Array | None = None,
+    *,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
 def col2im(
     x: ArrayT,
     size: Sequence[int],
@@ -252,13 +262,6 @@ def col2im(
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
-def bincount(
-    x: ArrayT,
-    minlength: int,
-    weights: Array | None = None,
-    *,
-    check: bool = False,
-    out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
 ) -> ArrayT: ...
 def conv(
@@ -376,11 +379,38 @@ def embedding_backward(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def fft(
+    x: ArrayT,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def fft2(
+    x: ArrayT,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
 def fft_block(
     x: ArrayT,
     *,
     inverse: bool = False,
     norm: str = 'backward',
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def fftn(
+    x: ArrayT,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
 ) -> ArrayT: ...
@@ -479,6 +509,51 @@ def grouped_linear_wgrad(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def hfft(
+    x: ArrayT,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def ifft(
+    x: ArrayT,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def ifft2(
+    x: ArrayT,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def ifftn(
+    x: ArrayT,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def ihfft(
+    x: ArrayT,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
 def im2col(
     x: ArrayT,
     window: Sequence[int],
@@ -498,6 +573,33 @@ def index_add(
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
     kernel: str | None = None,
+) -> ArrayT: ...
+def irfft(
+    x: ArrayT,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def irfft2(
+    x: ArrayT,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def irfftn(
+    x: ArrayT,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
 ) -> ArrayT: ...
 @overload
 def layer_norm(
@@ -663,6 +765,14 @@ def linear_wgrad(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def log_mel(
+    spectrum: ArrayT,
+    filters: Array,
+    *,
+    floor: float = 1e-10,
+    clamp: float | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
 def log_softmax(
     x: ArrayT,
     axis: int = -1,
@@ -784,6 +894,33 @@ def resize(
     stream: Stream = None,
 ) -> ArrayT: ...
 def resize_nearest_2x(x: ArrayT, *, stream: Stream = None) -> ArrayT: ...
+def rfft(
+    x: ArrayT,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def rfft2(
+    x: ArrayT,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def rfftn(
+    x: ArrayT,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
 @overload
 def rms_norm(
     x: ArrayT,
@@ -1135,3 +1272,18 @@ def var(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> ArrayT: ...
+def welch(
+    spectra: ArrayT,
+    segments: int,
+    *,
+    scale: float = 1.0,
+    stream: Stream = None,
+) -> ArrayT: ...
+def welch_peaks(
+    spectra: ArrayT,
+    segments: int,
+    k: int,
+    *,
+    scale: float = 1.0,
+    stream: Stream = None,
+) -> tuple[ArrayT, ArrayT]: ...

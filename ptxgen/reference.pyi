@@ -317,7 +317,34 @@ def embedding_backward(
     *,
     padding_idx: int | None = None,
 ) -> NDArray[Any]: ...
+def fft(
+    x: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def fft2(
+    x: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
 def fft_block(x: ArrayLike, *, inverse: bool = False, norm: str = 'backward') -> NDArray[Any]: ...
+def fftn(
+    x: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
 def fma(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[Any]: ...
 @overload
 def gated_delta_rule(
@@ -406,6 +433,51 @@ def grouped_linear_wgrad(
     kernel: Any = None,
     stream: Any = None,
 ) -> NDArray[Any]: ...
+def hfft(
+    x: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def ifft(
+    x: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def ifft2(
+    x: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def ifftn(
+    x: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def ihfft(
+    x: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
 def im2col(
     x: ArrayLike,
     window: Sequence[int],
@@ -431,6 +503,33 @@ def int4_gemm(
     out_dtype: Any = None,
     out: Any = None,
     kernel: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def irfft(
+    x: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def irfft2(
+    x: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def irfftn(
+    x: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
+    out: Any = None,
     stream: Any = None,
 ) -> NDArray[Any]: ...
 @overload
@@ -577,6 +676,14 @@ def linear_wgrad(
     kernel: Any = None,
     stream: Any = None,
     accumulate: Any = False,
+) -> NDArray[Any]: ...
+def log_mel(
+    spectrum: ArrayLike,
+    filters: ArrayLike,
+    *,
+    floor: float = 1e-10,
+    clamp: float | None = None,
+    stream: Any = None,
 ) -> NDArray[Any]: ...
 def log_softmax(
     x: ArrayLike,
@@ -748,6 +855,33 @@ def resize(
     stream: Any = None,
 ) -> NDArray[Any]: ...
 def resize_nearest_2x(x: ArrayLike, *, stream: Any = None) -> NDArray[Any]: ...
+def rfft(
+    x: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def rfft2(
+    x: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def rfftn(
+    x: ArrayLike,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
+    out: Any = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
 @overload
 def rms_norm(
     x: ArrayLike,
@@ -1050,3 +1184,18 @@ def var(
     stream: Any = None,
     **numbers: Any,
 ) -> NDArray[Any]: ...
+def welch(
+    spectra: ArrayLike,
+    segments: int,
+    *,
+    scale: float = 1.0,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def welch_peaks(
+    spectra: ArrayLike,
+    segments: int,
+    k: int,
+    *,
+    scale: float = 1.0,
+    stream: Any = None,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...

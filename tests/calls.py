@@ -21,6 +21,7 @@ from typing import Any
 
 import formulas
 import numpy as np
+import splat_cases
 from bits import NUMPY, difference, operand
 
 import ptxgen
@@ -28,6 +29,7 @@ from ptxgen import functions, graph, layout, reference
 from ptxgen.autograd import operation as watched_operation
 from ptxgen.errors import DtypeError, FormulaError, PtxgenError, TraceError
 from ptxgen.ops import OPERATIONS
+from ptxgen.ops.fft_functions import ROWS
 from ptxgen.ops.pointwise import Pointwise, short_name
 from ptxgen.program.description import Backward
 from ptxgen.program.interpret import Interpreter, derived
@@ -104,6 +106,9 @@ class Draw:
         """
         if dtype == "bool":
             found = self.numpy.random(shape) < 0.5
+        elif dtype in ("c64", "c128"):
+            parts = self.numpy.standard_normal((2, *shape))
+            return self.placed((parts[0] + 1j * parts[1]).astype(f"c{8 if dtype == 'c64' else 16}"))
         elif dtype.startswith("i"):
             found = self.numpy.integers(-9, 10, shape).astype(KINDS[dtype])
         else:
@@ -644,7 +649,7 @@ def _pointwise(name: str, count: int) -> Callable[[Draw], dict[str, Any]]:
 def _short(value: Any) -> str | None:
     if not isinstance(value, np.ndarray | np.generic):
         return None
-    return next(short for short, kind in KINDS.items() if kind == value.dtype)
+    return short_name(value.dtype.name)
 
 
 _INTEGERS = ("i32", "i64", "bool")
@@ -654,6 +659,9 @@ _TAKEN = {
     **dict.fromkeys(("add", "sub", "mul", "neg", "abs"), (*FLOATS, "i32", "i64")),
     **dict.fromkeys(("maximum", "minimum", "clamp"), (*FLOATS, "i32", "i64")),
     "copy": (*FLOATS, "i32", "i64", "bool"),
+    **dict.fromkeys(("real", "imag", "conj", "angle"), ("c64", "c128")),
+    **dict.fromkeys(("complex", "atan2"), ("f32", "f64")),
+    "polar": ("f32",),
 }
 
 
@@ -794,6 +802,15 @@ def _contiguous(d: Draw) -> dict[str, Any]:
     return {"x": d.array(d.shape(d.one(0, 1, 2, 3)), d.one(*FLOATS, "i32", "bool"))}
 
 
+def _complex_numbers(d: Draw) -> dict[str, Any]:
+    return {"x": d.array(d.shape(d.one(1, 2, 3)), d.one("c64", "c128"))}
+
+
+def _pairs(d: Draw) -> dict[str, Any]:
+    shape, kind = (*d.shape(d.one(0, 1, 2)), 2), NUMPY[d.one("f32", "f64")]
+    return {"x": d.numpy.standard_normal(shape).astype(kind)}
+
+
 def _concat(d: Draw) -> dict[str, Any]:
     dtype, rank = d.one(*FLOATS, "i64"), d.one(1, 2, 3)
     shape, axis = list(d.shape(rank)), d.axis(rank)
@@ -918,6 +935,70 @@ def _neighbours(d: Draw) -> dict[str, Any]:
     return {"x": x, "k": d.one(1, count)}
 
 
+# -- splats and spectra ---------------------------------------------------------------------------
+def _scene(d: Draw) -> dict[str, Any]:
+    """Splats before a camera, and the size of the picture."""
+    of = {"width": d.size(24, 1), "height": d.size(24, 1)} | d.some("tile_size", 8)
+    count = d.size(12)
+    given = [*splat_cases.scene(d.random.randrange(99), count, of["width"], of["height"])]
+    names = ("positions", "scales", "rotations", "opacities", "colours", "view", "intrinsics")
+    found = {n: d.placed(x) for n, x in zip(names, given, strict=True)}
+    if d.maybe(0.3):
+        found["colours"] = d.array((count, 4, 3), "f32")
+    return found | of | d.some("max_anisotropy", 2.0) | d.some("radius_scale", 2.5)
+
+
+def _listed(d: Draw) -> dict[str, Any]:
+    given = _scene(d)
+    of = {n: given[n] for n in ("width", "height", "tile_size") if n in given}
+    _, depths, boxes = reference.splat_prepare(**given)
+    how = d.some("overflow", "drop") | d.some("max_list_entries", 999)
+    return {"depths": d.placed(depths), "boxes": d.placed(boxes)} | of | how
+
+
+def _rastered(d: Draw) -> dict[str, Any]:
+    given = _scene(d)
+    of = {n: given[n] for n in ("width", "height", "tile_size") if n in given}
+    points, depths, boxes = reference.splat_prepare(**given)
+    lists = reference.splat_sort(depths, boxes, **of)
+    names = ("points", "tiles", "splats", "places", "ends", "order")
+    found = {n: d.placed(x) for n, x in zip(names, (points, *lists), strict=False)}
+    how = d.some("background", lambda: d.array((3,), "f32")) | d.some("max_splat_steps", 3)
+    return found | of | how | d.some("transmittance_threshold", 0.2)
+
+
+def _rendered(d: Draw) -> dict[str, Any]:
+    return _scene(d) | d.some("background", lambda: d.array((3,), "f32"))
+
+
+def _mel(d: Draw) -> dict[str, Any]:
+    bins, dtype = d.size(12, 1), d.one("f32", "f64")
+    spectrum = d.array((*d.one((), (2,)), d.size(6), 2 * bins), dtype)
+    filters = d.array((d.size(6), d.one(1, bins)), dtype)
+    return {"spectrum": spectrum, "filters": filters} | d.some("clamp", 8.0)
+
+
+def _segments(d: Draw, *, peaks: bool = False) -> dict[str, Any]:
+    bins, segments = d.size(12, 1), d.one(1, 2, 3)
+    x = d.array((*d.one((), (2,)), segments * d.size(4), 2 * bins), d.one("f32", "f64"))
+    how = {"k": d.one(1, bins)} if peaks else {}
+    return {"spectra": x, "segments": segments} | how | d.some("scale", 0.5)
+
+
+def _transform(name: str) -> Callable[[Draw], dict[str, Any]]:
+    def draw(d: Draw) -> dict[str, Any]:
+        row, dtypes = ROWS[name], {"spectrum": ("f32", "f64"), "half": ("c64", "c128")}
+        least = 2 if row.kind == "half" else 1
+        shape = tuple(d.size(20, least) for _ in range(d.one(1, 2, 3) if row.rank != 2 else 2))
+        given = {"x": d.array(shape, d.one(*dtypes.get(row.kind, ("f32", "c64", "c128"))))}
+        given |= d.some("norm", d.one("backward", "ortho", "forward"))
+        if row.rank == 1:
+            return given | d.some("n", d.size(33, 1)) | d.some("axis", d.axis(len(shape)))
+        return given | d.some("s", tuple(d.size(20, 1) for _ in range(row.rank or len(shape))))
+
+    return draw
+
+
 _RUNNING = ("running_mean", "running_var")
 
 
@@ -962,7 +1043,11 @@ def written() -> dict[str, Operation]:
         *(("embedding_backward", _embedding_backward), ("scatter_add", _scatter_add)),
         *(("roll", _roll), ("topk", _topk), ("sample", _sample)),
         *(("sort", _sorted), ("argsort", _sorted), ("searchsorted", _searchsorted)),
-        *(("bincount", _bincount), ("unique", _unique)),
+        *(("bincount", _bincount), ("unique", _unique), ("log_mel", _mel)),
+        *(("welch", _segments), ("welch_peaks", partial(_segments, peaks=True))),
+        *((name, _transform(name)) for name in ROWS),
+        *(("splat_prepare", _scene), ("splat_sort", _listed)),
+        *(("splat_rasterize", _rastered), ("splat_render", _rendered)),
         *(("rms_norm_wgrad", _wgrads("rstd")), ("layer_norm_wgrad", _wgrads("mean", "rstd"))),
     ):
         found[name] = _own(name, draw)
@@ -1002,6 +1087,8 @@ def written() -> dict[str, Operation]:
         ("expand", lambda x, shape: np.broadcast_to(x, shape), _expand),
         ("split_qkv", _parts, _qkv),
         ("contiguous", lambda x: np.array(x), _contiguous),
+        ("view_as_real", lambda x: np.stack([np.real(x), np.imag(x)], -1), _complex_numbers),
+        ("view_as_complex", lambda x: x[..., 0] + 1j * x[..., 1], _pairs),
         ("concat", lambda arrays, axis=0: np.concatenate(arrays, axis), _concat),
         ("pad", _padded, _pad),
         ("rope", _turned, _rope),
@@ -1113,7 +1200,7 @@ def _spoilt_arrays(d: Draw, value: Any) -> list[tuple[str, Any]]:
         ("number", 1.5), ("empty", np.zeros((0, 0), "f4")), ("int8", np.ones((3, 3), "i1")),
     ]  # fmt: skip
     if isinstance(value, np.ndarray):
-        found += [("a dimension more", value[None]), ("other dtype", value.astype("u2"))]
+        found += [("a dimension more", value[None]), ("other dtype", value.real.astype("u2"))]
         if value.ndim:
             found += [("shorter", value[..., :-1]), ("flat", value.reshape(-1))]
     if d.maybe(0.3):

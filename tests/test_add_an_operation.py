@@ -155,9 +155,9 @@ def test_it_has_an_operator(toy, composed):
 POINTWISE = frozenset(row.name for row in ROWS)
 NAMES = frozenset({*OPERATIONS, *TABLE, "thrice"}) - POINTWISE
 """The names of all operations, from their tables; what is pointwise are words of formulas."""
-WORDS = frozenset({"sum", "mean", "prod", "amax", "amin", "var", "sort"})
-"""Names that also say how something is reduced, in formulas and in arguments, what a variable
-is, or which step a kernel computes: in a question they say nothing."""
+WORDS = frozenset({"sum", "mean", "prod", "amax", "amin", "var", "sort", "im2col"})
+"""Names that also say how something is reduced, in formulas and in arguments, what a variable is,
+which step a kernel computes, or in which mode it copies (PTX): in a question they say nothing."""
 # What is about one operation, one kind of them, or a framework's own products.
 ITS_OWN = (
     "ops/gemm.py",

@@ -24,11 +24,12 @@ SAYS = {
     "qlora": "identical losses and weights in",
     "quantized_checkpoint": "the tokens and logits of a sequence do not depend on the batch",
     "compile_model": "results and gradients have the same bits",
+    "splats": "identical losses and splats in both runs",
     "whole_models": "no result depends on the batch",
     "model_families": "no result depends on the batch",
 }
-# These need PyTorch and a GPU, and say so where there is none. (qlora, compile_model and
-# quantized_checkpoint need no GPU.)
+# These need PyTorch and a GPU, and say so where there is none. (qlora, compile_model,
+# quantized_checkpoint and splats need no GPU.)
 NEEDS_TORCH = ("decode_invariance", "train_twice", "whole_models", "model_families")
 
 
@@ -62,7 +63,7 @@ def test_example(name: str) -> None:
         without = any(importlib.util.find_spec(each) is None for each in needed)
         assert ptxgen.devices()[0].kind == "cpu" or without
         return
-    needed = {"qlora": ("torch",), "compile_model": ("torch",)}
+    needed = {name: ("torch",) for name in ("qlora", "compile_model", "splats")}
     needed["quantized_checkpoint"] = "torch", "transformers", "gguf"
     if any(importlib.util.find_spec(each) is None for each in needed.get(name, ())):
         assert "needs PyTorch;" in output

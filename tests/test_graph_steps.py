@@ -20,6 +20,7 @@ import formulas
 import ml_dtypes
 import numpy as np
 import pytest
+import splat_cases
 from bits import difference
 from quantized.format_cases import weight
 
@@ -64,18 +65,22 @@ class Call:
 
 @dataclass(frozen=True)
 class Gradient:
-    """The gradients of an operation by the arguments ``of``, at float32 arrays ``given``."""
+    """The gradients of an operation by the arguments ``of``, at float32 arrays ``given``.
+    ``differences``: whether they are compared with differences of results, in float64.
+    """
 
     by: ClassVar[str] = "gradient of "
     name: str
     given: dict[str, Any]
     of: tuple[str, ...]
+    differences: bool = True
 
     def check(self) -> None:
         """Fails unless the gradients' program has its oracle's bits, and the oracle in float64
         agrees with differences of results along random directions.
         """
         op = OPERATIONS[self.name.rpartition(".")[2]]
+        op = op.keeping or op
         rng = np.random.default_rng(SEED)
         arrays = {n: x for n, x in self.given.items() if isinstance(x, np.ndarray)}
         named = {n: x for n, x in self.given.items() if n not in arrays}
@@ -97,7 +102,8 @@ class Gradient:
         got = got if isinstance(got, tuple) else (got,)
         wide = {n: x.astype(np.float64) if x.dtype.kind == "f" else x for n, x in arrays.items()}
         fine: list[Any] = []
-        for values, out in ((arrays, dy), (wide, dy.astype(np.float64))):
+        each = (arrays, dy), (wide, dy.astype(np.float64))
+        for values, out in each if self.differences else each[:1]:
             at = Interpreter(self.name)
             own = {n: at.array(n, x) for n, x in values.items()}
             _, made = lowered(at, own, lambda n, _, at=at, out=out: at.array(n, out))
@@ -105,6 +111,8 @@ class Gradient:
             if values is arrays:
                 for one, other in zip(got, fine, strict=True):
                     assert not difference(one, other), self.name
+        if not self.differences:
+            return
         oracle = calls.operations()[self.name].oracle
 
         def total(name: str, by: Any) -> float:
@@ -664,6 +672,77 @@ def _delta(rng: Any) -> Iterator[Item]:
         of |= {"g": -abs(normal(rng, 1, tokens, 4)), "beta": abs(normal(rng, 1, tokens, 4))}
         yield Call("gated_delta_rule", {**of, "l2_norm": True, "state": normal(rng, 1, 4, 8, 16),
                                         "return_state": True})  # fmt: skip
+
+
+# -- spectra --------------------------------------------------------------------------------------
+@kind("Fft", "one element, a prime length; inverse, norms, float64, complex numbers")
+def _fft(rng: Any) -> Iterator[Item]:
+    for n, how in ((1, {}), (37, {"inverse": True}), (96, {"norm": "ortho"})):
+        yield Call("fft_block", {"x": normal(rng, 3, 2 * n), **how})
+    yield Call("fft_block", {"x": normal(rng, 2, 2 * 45, dtype=np.float64)})
+    yield Call("ifft", {"x": (normal(rng, 3, 7) + 1j * normal(rng, 3, 7)).astype(np.complex64)})
+    yield Gradient("fft_block", {"x": normal(rng, 2, 10), "norm": "ortho"}, ("x",))
+
+
+@kind("LogMel", "one filter, one bin, silence; a clamp, float64")
+def _log_mel(rng: Any) -> Iterator[Item]:
+    for bins, filters, how in ((9, 4, {}), (1, 1, {"floor": 1e-3}), (9, 3, {"clamp": 0.5})):
+        of = {"spectrum": normal(rng, 5, 2 * bins), "filters": abs(normal(rng, filters, bins))}
+        yield Call("log_mel", {**of, **how})
+    yield Call("log_mel", {"spectrum": np.zeros((2, 6)), "filters": np.ones((2, 2))})
+
+
+@kind("LogMelBackward", "gradients by spectrum and filters; fewer filters than bins")
+def _log_mel_backward(rng: Any) -> Iterator[Item]:
+    of = {"spectrum": normal(rng, 5, 14), "filters": abs(normal(rng, 3, 6))}
+    yield Gradient("log_mel", of, ("spectrum", "filters"))
+
+
+@kind("WelchPeaks", "one segment, all bins, equal powers")
+def _welch(rng: Any) -> Iterator[Item]:
+    for segments, k in ((1, 1), (3, 4), (3, 7)):
+        yield Call("welch_peaks", {"spectra": normal(rng, 6, 14), "segments": segments, "k": k})
+    yield Call("welch_peaks", {"spectra": np.ones((2, 8), np.float32), "segments": 2, "k": 3})
+
+
+# -- splats ---------------------------------------------------------------------------------------
+SPLATS = ("positions", "scales", "rotations", "opacities", "colours")
+
+
+def _scene(count: int, harmonics: int = 0) -> dict[str, Any]:
+    given = splat_cases.scene(SEED, count, 19, 17, harmonics)
+    of = dict(zip((*SPLATS, "view", "intrinsics"), given, strict=True))
+    return {**of, "width": 19, "height": 17}
+
+
+@kind("GaussianSplatPrepare", "splats behind the camera, no splat; harmonics up to degree 3")
+def _prepare(rng: Any) -> Iterator[Item]:
+    for count, harmonics in ((0, 0), (7, 0), (9, 16)):
+        yield Call("splat_prepare", _scene(count, harmonics))
+
+
+@kind("GaussianSplatRasterize", "tiles of both sizes, borders, a limit of splats, no splat")
+def _rasterize(rng: Any) -> Iterator[Item]:
+    for count, tile, how in ((0, 16, {}), (9, 16, {}), (30, 8, {"max_splat_steps": 2})):
+        given = {**_scene(count), "tile_size": tile}
+        of = {name: given[name] for name in ("width", "height", "tile_size")}
+        points, depths, boxes = reference.splat_prepare(**given)
+        lists = reference.splat_sort(depths, boxes, **of)
+        names = ("points", "tiles", "splats", "places", "ends", "order")
+        arrays = dict(zip(names, (points, *lists[:5]), strict=True))
+        yield Call("splat_rasterize", {**arrays, **of, **how})
+
+
+@kind("GaussianSplatRender", "one splat; a background")
+def _render(rng: Any) -> Iterator[Item]:
+    yield Call("splat_render", _scene(1))
+    yield Call("splat_render", {**_scene(12), "background": splat_cases.BACKGROUND})
+
+
+@kind("GaussianSplatRenderBackward", "gradients of splats, coefficients and background")
+def _render_backward(rng: Any) -> Iterator[Item]:
+    of = {**_scene(12, 4), "background": splat_cases.BACKGROUND}
+    yield Gradient("splat_render", of, (*SPLATS, "background"), differences=False)
 
 
 # -- others ---------------------------------------------------------------------------------------

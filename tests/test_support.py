@@ -90,7 +90,7 @@ def test_what_is_served_has_the_bits_of_the_oracle(support, page, every):
             for dtype in taken if every else taken[:1]:
                 given = operation.arguments(dtype)
                 got, truth = operation.call(**given), oracle(operation)
-                named = {n: given.pop(n) for n in ("layout",) if n in given}
+                named = {n: given.pop(n) for n in support.STATED if n in given}
                 if truth is None:
                     continue
                 expected = truth(*given.values(), **named)

@@ -53,6 +53,7 @@ TITLES = {
     "moe": "Mixtures of experts",
     "triangular": "Triangular systems",
     "fft": "Fourier transforms",
+    "fft_functions": "Fourier transforms",
     "quantized": "Quantized products",
     "int4": "Quantized products",
     "reductions": "Reductions, norms, losses",
@@ -85,8 +86,12 @@ OF_THEIR_OWN = {
     **dict.fromkeys(("indices", "target", "experts", "places", "seeds", "positions"), "i64"),
     **dict.fromkeys(("mean", "rstd", "lse", "A"), "f32"),
     "condition": "bool",
+    **dict.fromkeys(("boxes", "tiles", "splats"), "i32"),
+    **dict.fromkeys(("ends", "order"), "i64"),
 }
 """Dtypes of arguments that do not have the dtype under test."""
+UNDER_TEST = ("splat_prepare", "splat_render")
+"""Operations whose ``positions`` are points, which have the dtype under test."""
 NUMBERS = {
     "k": 2,
     "minlength": 4,
@@ -107,11 +112,31 @@ NUMBERS = {
     "shape": (4, 4, 4),
     "widths": [(1, 1), (0, 1)],
     "layout": "kn",
+    "segments": 2,
+    "width": 4,
+    "height": 4,
 }
 """Values of arguments that are not arrays."""
-STATED = ("layout",)
+_SPLATS = {
+    **dict.fromkeys(("positions", "scales", "colours"), (4, 3)),
+    **{"rotations": (4, 4), "opacities": (4,), "view": (4, 4), "intrinsics": (3, 3)},
+}
+SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
+    "im2col": {"x": (1, 4, 4)},  # four taps, one window
+    "col2im": {"x": (4, 1)},
+    "log_mel": {"filters": (2, 2)},
+    "splat_prepare": _SPLATS,
+    "splat_render": _SPLATS,
+    "splat_sort": {"depths": (4,), "boxes": (4, 4)},
+    "splat_rasterize": {
+        **dict.fromkeys(("tiles", "splats", "places"), (8,)),
+        **{"points": (4, 9), "ends": (4,), "order": (4,)},
+    },
+}
+"""Shapes of arguments that do not follow from an operation's forms, by operation."""
+STATED = ("layout", "width", "height")
 """Options that every call must state."""
-NAMED = ("k", "rows", "shifts", "count", "image", "taps")
+NAMED = ("k", "rows", "shifts", "count", "image", "taps", "segments", "width", "height")
 """Integer options that functions of ``ptxgen.torch`` take by name."""
 
 
@@ -129,8 +154,8 @@ class Operation(NamedTuple):
         """Returns an argument's shape: 4 elements an axis, recurrences 8, quantized products 64."""
         if parameter in ("cos", "sin") or self.name == "layout.view_as_complex":
             return 4, 2
-        if self.row in ("im2col", "col2im"):
-            return (1, 4, 4) if self.row == "im2col" else (4, 1)  # four taps, one window
+        if parameter in SHAPES.get(self.row, ()):
+            return SHAPES[self.row][parameter]
         if self.row.startswith("attention"):
             return (1, 2, 4) if parameter == "lse" else (1, 2, 4, 8)
         found = OPERATIONS[self.row].forms if self.row else None
@@ -164,7 +189,8 @@ class Operation(NamedTuple):
         if name == "offsets":  # ends of groups ascend
             return np.arange(1, shape[0] + 1, dtype=np.int32)
         values = 1 + np.arange(math.prod(shape)).reshape(shape) % 3  # indices, too, of all axes
-        return values.astype(DTYPES[OF_THEIR_OWN.get(name, dtype)])
+        points = name == "positions" and self.row in UNDER_TEST
+        return values.astype(DTYPES[dtype if points else OF_THEIR_OWN.get(name, dtype)])
 
 
 def operations() -> Iterator[Operation]:

@@ -43,11 +43,14 @@ from ptxgen.numerics.contract import (
     Contract,
 )
 from ptxgen.numerics.dtype import COMPLEX, FULL, ITEMSIZE, NAMES, PARTS
+from ptxgen.numerics.fft import FFT
 from ptxgen.numerics.flce import REDUCTIONS as LOSSES
 from ptxgen.numerics.formats import FORMATS
 from ptxgen.numerics.gather_scatter import SCATTER
 from ptxgen.numerics.quantized import WIDE
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
+from ptxgen.numerics.sort import SORT_CONTRACT
+from ptxgen.numerics.splats import SPLAT
 from ptxgen.numerics.triangular import SOLVE
 from ptxgen.numerics.vocab_segments import FLCE, SEGMENT
 from ptxgen.numerics.weight_format import ARRAYS, WeightFormat
@@ -55,7 +58,9 @@ from ptxgen.ops import OPERATIONS as LIBRARY
 from ptxgen.oracle import recurrence as oracle
 from ptxgen.oracle.column_reductions import reduce_columns
 from ptxgen.oracle.delta import ascend, descend
+from ptxgen.oracle.fft import fft_pairs
 from ptxgen.oracle.row_reductions import compute
+from ptxgen.oracle.splats import splat_raster, splat_raster_grad
 from ptxgen.oracle.vocab_segments import linear_segments, logit_gradient, logit_segments
 from ptxgen.spec.quantized import LOOKED_UP
 
@@ -381,6 +386,12 @@ def columns_and_moves() -> Found:
         x[:, ::3] = x[:, :1]
         made = [y for largest in (True, False) for y in reference.topk(x, 20, largest=largest)]
         yield TOPK_CONTRACT, "topk", dtype, made
+    for dtype in (*NUMBERS, "bool"):
+        x = numbers(1, (3, 300), dtype, special=dtype in FLOATS)
+        x[:, ::3] = x[:, :1]
+        made = [y for down in (True, False) for y in reference.sort(x, descending=down)]
+        made += [reference.searchsorted(made[2], x, right=right) for right in (True, False)]
+        yield SORT_CONTRACT, "sort", dtype, [*made, *reference.unique(x, 200)]
     for dtype in ("f32", "bf16", "f16"):
         x = numbers(1, (9, 300), dtype)
         options: tuple[dict[str, Any], ...]
@@ -401,6 +412,43 @@ def solved() -> Found:
         ways = product((False, True), repeat=2)
         made = [reference.solve_triangular(a, b, upper=u, unitriangular=d) for u, d in ways]
         yield SOLVE, "solve_triangular", dtype, made
+
+
+def transformed() -> Found:
+    """Yields transforms: of all radices, by parts, by chirps in one kernel and in several, and of
+    real numbers and half spectra.
+    """
+    for dtype in ("f32", "f64"):
+        lengths = (1, 48, 240, 1001, 19, 5005, 9000, 4099)
+        made = [reference.fft_block(numbers(n, (2, 2 * n), dtype), norm="ortho") for n in lengths]
+        yield FFT, "fft_block", dtype, made
+        x = numbers(1, (3, 20), dtype)
+        half = fft_pairs(x, source="real", count=11)
+        yield FFT, "fft_pairs", dtype, [half, fft_pairs(half, source="half", sink="real")]
+
+
+def splatted() -> Found:
+    """Yields splats before a camera, their picture and the gradient of its points."""
+    count, size = 40, dict[str, Any](width=40, height=30)
+    positions = numbers(1, (count, 3), "f32")
+    positions[:, 2] = abs(positions[:, 2]) + np.float32(2)
+    scales, rotations = abs(numbers(2, (count, 3), "f32")) / 4, numbers(3, (count, 4), "f32")
+    opacities = np.minimum(abs(numbers(4, (count,), "f32")), np.float32(1))
+    view, lens = np.eye(4, dtype=np.float32), np.diag(np.array([30, 30, 1], np.float32))
+    lens[0, 2], lens[1, 2] = 20, 15
+    for harmonics in ((), (16,)):
+        colours = numbers(5, (count, *harmonics, 3), "f32")
+        given = positions, scales, rotations, opacities, colours, view, lens
+        points, depths, boxes = reference.splat_prepare(*given, **size)
+        yield SPLAT, f"splat_prepare {len(harmonics)}", "f32", [points, depths, boxes]
+    tiles, splats, places, ends, order, _ = reference.splat_sort(depths, boxes, **size)
+    ground = numbers(6, (3,), "f32")
+    drawn = splat_raster(points, tiles, splats, ground, **size)
+    yield SPLAT, "splat_rasterize", "f32", [tiles, splats, *drawn]
+    lists = points, tiles, splats, places, ends, order
+    dpicture, dleft = numbers(7, drawn[0].shape, "f32"), numbers(8, drawn[1].shape, "f32")
+    made = splat_raster_grad(*lists, ground, *drawn[1:], dpicture, dleft)
+    yield SPLAT, "splat_rasterize gradient", "f32", [made]
 
 
 def attended() -> Found:
@@ -575,6 +623,8 @@ ALL: tuple[Callable[[], Found], ...] = (
     row_operations,
     columns_and_moves,
     solved,
+    transformed,
+    splatted,
     recurrences,
     matrix_recurrences,
     attended,

@@ -9,6 +9,7 @@ from ptxgen.numerics import (
     attention,
     contract,
     delta,
+    fft,
     formats,
     gather_scatter,
     int4,
@@ -41,8 +42,7 @@ def versions() -> dict[str, int]:
             logsumexp,
             reduction_order,
         ),
-        *(scan, select, sort, triangular),
-        *(scan, select, splats, triangular),
+        *(fft, scan, select, sort, splats, triangular),
     )
     found: dict[str, int] = {}
     for module in modules:

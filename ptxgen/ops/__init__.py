@@ -36,6 +36,7 @@ HELPERS = (
     "gemm",
     "gradients",
     "implicit_gemm",
+    "mel",
     "pointwise",
     "pointwise_table",
     "profiling",

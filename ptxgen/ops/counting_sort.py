@@ -15,7 +15,7 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
-from ptxgen.spec.counting_sort import BINS_MAX, COUNT_MAX, UP_TO
+from ptxgen.spec.counting_sort import BINS_MAX, COUNT_MAX, PLACE_MAX, UP_TO
 
 INTEGERS = ("int32", "int64")
 Bins = Annotated[int, Integer(0, BINS_MAX)]
@@ -154,7 +154,7 @@ def placed(
     """
     for name, x in (("indices", indices), *(() if source is None else (("source", source),))):
         check_dtype(name, x.dtype, ("int64",))
-    _vector("indices", indices)
+    _vector("indices", indices, PLACE_MAX)
     y = b.result(indices.shape, "int64", single(out))
     if b.abstract or y.size == 0:
         return y

@@ -199,7 +199,8 @@ def _record(
         b.copied(target, results)
         return
     sides = []
-    for v, kind, count in ((x, kinds[0], x.shape[1]), (y, kinds[1], limit)):
+    elements = x.shape[1] // (2 if kinds[0] == "split" else 1)
+    for v, kind, count in ((x, kinds[0], elements), (y, kinds[1], limit)):
         outer, step, apart = (stride // (1 if kind in REALS else 2) for stride in v.strides[:3])
         imaginary = count * step if kind == "split" else 0
         apart = apart if columns > 1 else 0
@@ -272,8 +273,7 @@ def fft_block(
     alignment("x", x, 0)
     source, target = (b.reshape(v, (rows, 2 * n, 1)) for v in (b.contiguous(x), _writable(b, y)))
     plan = _planned(DTYPES[x.dtype], n, rows, inverse, norm)
-    halves = [v.narrowed(1, 0, n) for v in (source, target)]
-    _record(b, halves[0], halves[1], ("split", "split"), n, plan)
+    _record(b, source, target, ("split", "split"), n, plan)
     return b.delivered(b.reshape(target, y.shape), y)
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from math import prod
 from typing import Annotated, Any
 
+from ptxgen import lazy
 from ptxgen.errors import DtypeError, IndexRangeError, ShapeError
 from ptxgen.numerics.formula import cast, where
 from ptxgen.numerics.functions import minimum
@@ -185,6 +186,20 @@ def sort(
     named = ("values", "out[0]", memory[0]), ("indices", "out[1]", memory[1])
     values, indices = _sorted(b, x, axis, descending, named, kernel)
     return values, indices
+
+
+@op(
+    oracle=lazy.function("ptxgen.oracle.sort:sort_below"),
+    public=False,
+    results=("values", "indices"),
+)
+def sort_below(b: ProgramBuilder, x: Buffer, bound: Length) -> tuple[Buffer, Buffer]:
+    """``sort(x)`` of a vector of int32 from 0 to ``bound - 1``, by the bits that these have."""
+    check_dtype("x", x.dtype, ("int32",))
+    y, indices = b.result(x.shape, "int32"), b.result(x.shape, "int64", name="indices")
+    if not b.abstract and x.size:
+        _record(b, b.packed(x), y, indices, bits=max(bound - 1, 1).bit_length())
+    return y, indices
 
 
 @op(forms=ARGSORT, any_rank=True)

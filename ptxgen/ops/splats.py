@@ -7,15 +7,15 @@ from math import inf, nan
 from typing import Annotated, Any
 
 import ptxgen.numerics.splats as numerics
-from ptxgen import lazy, reference
+from ptxgen import lazy
 from ptxgen.errors import OptionError, ShapeError
-from ptxgen.numerics import splat_camera as camera
-from ptxgen.numerics.formula import bits, where
+from ptxgen.numerics.formula import where
 from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import alignment, check_contiguous, check_dtype
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
+from ptxgen.program.interpret import derived
 from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.spec import Problem
 from ptxgen.spec.splats import COUNT_MAX, EDGE_MAX, ENTRIES_MAX
@@ -36,24 +36,22 @@ ENTRIES_PER_SPLAT = 32
 
 # -- projection -----------------------------------------------------------------------------------
 _project = Pointwise(
-    camera.project, "splat_project", (*camera.ARRAYS, *camera.NUMBERS, *camera.OF_BOX)
+    numerics.project, "splat_project", (*numerics.ARRAYS, *numerics.NUMBERS, *numerics.OF_BOX)
 )
-_numbers = Pointwise(camera.numbers, "splat_numbers", (*camera.ARRAYS, *camera.NUMBERS))
+_numbers = Pointwise(numerics.numbers, "splat_numbers", (*numerics.ARRAYS, *numerics.NUMBERS))
 """The function whose gradients are those of ``_project``."""
-_centre = Pointwise(camera.centre, "splat_camera_centre", camera.OF_CAMERA[:12])
+_centre = Pointwise(numerics.centre, "splat_camera_centre", numerics.OF_CAMERA[:12])
 _PLACES = ("x", "y", "z", "from_x", "from_y", "from_z")
 _shades = {
     count: Pointwise(
-        camera.shade, f"splat_shade_{count}", (*_PLACES, *(f"c{i}" for i in range(count)))
+        numerics.shade, f"splat_shade_{count}", (*_PLACES, *(f"c{i}" for i in range(count)))
     )
-    for count in camera.HARMONICS
+    for count in numerics.HARMONICS
 }
 """Colours from each number of coefficients of spherical harmonics."""
 _unless_dropped = Pointwise(
     lambda background, dropped: where(dropped > 0, nan, background), "splat_background"
 )
-_order = Pointwise(bits, "splat_depth_bits")
-"""Depths as integers of the same order: none is negative."""
 
 
 def _sized(name: str, x: Any, *shape: int) -> None:
@@ -75,20 +73,20 @@ def _view_numbers(b: Builder, view: Any) -> list[Any]:
 def _given(
     b: Builder, positions: Any, scales: Any, rotations: Any, view: Any, intrinsics: Any, how: Any
 ) -> dict[str, Any]:
-    """Returns the arguments of :func:`ptxgen.numerics.splat_camera.numbers`, by name."""
+    """Returns the arguments of :func:`ptxgen.numerics.splats.numbers`, by name."""
     columns = [c for x in (positions, scales, rotations) for c in _columns(b, x)]
     flat = b.reshape(b.packed(intrinsics), (9,))
     lens = [b.narrow(flat, 0, i, 1) for i in (0, 4, 2, 5)]
-    arrays = zip(camera.ARRAYS, (*columns, *_view_numbers(b, view), *lens), strict=True)
+    arrays = zip(numerics.ARRAYS, (*columns, *_view_numbers(b, view), *lens), strict=True)
     stretch = 0.0 if how["max_anisotropy"] is None else 1 / how["max_anisotropy"]
     numbers = (*(float(how[n]) for n in ("width", "height", "near", "far", "blur")), stretch)
-    return {**dict(arrays), **dict(zip(camera.NUMBERS, numbers, strict=True))}
+    return {**dict(arrays), **dict(zip(numerics.NUMBERS, numbers, strict=True))}
 
 
 def _shade_given(
     b: Builder, positions: Any, coefficients: Any, view: Any, count: int
 ) -> dict[str, Any]:
-    """Returns the arguments of :func:`ptxgen.numerics.splat_camera.shade`, by name."""
+    """Returns the arguments of :func:`ptxgen.numerics.splats.shade`, by name."""
     place = [b.narrow(positions, 1, i, 1) for i in range(3)]
     each = [b.squeeze(b.narrow(coefficients, 1, i, 1), 1) for i in range(count)]
     names = (*_PLACES, *(f"c{i}" for i in range(count)))
@@ -119,14 +117,16 @@ def _joined(b: Builder, parts: Any) -> Any:
 
 def _prepare_vjp(b: Builder, at: Backward) -> Gradients:
     """Gradients through the projection and the colours. Culled splats have none."""
-    dpoints, ddepths = at.dys[:2]
+    dpoints, ddepths = (*at.dys, None)[:2]
+    if ddepths is None:
+        ddepths = b.filled((dpoints.shape[0],), "float32", 0, dpoints)
     arrays = [at[n] for n in ("positions", "scales", "rotations", "view", "intrinsics")]
     positions, scales, rotations, view, intrinsics = arrays
     given = _given(b, positions, scales, rotations, view, intrinsics, at.options)
     columns = _columns(b, dpoints)
     found: Gradients = {}
-    named = {"positions": camera.OF_SPLAT[:3], "scales": camera.OF_SPLAT[3:6]}
-    named["rotations"] = camera.OF_SPLAT[6:]
+    named = {"positions": numerics.OF_SPLAT[:3], "scales": numerics.OF_SPLAT[3:6]}
+    named["rotations"] = numerics.OF_SPLAT[6:]
     colours = at["colours"]
     count = _bands(colours, at.options["sh_band"])
     wanted = [n for name, each in named.items() if name in at.needs for n in each]
@@ -196,8 +196,8 @@ def splat_prepare(
     sh_band: Degree = None,
     check: Bool = False,
 ) -> tuple[Buffer, Buffer, Buffer]:
-    """Projects Gaussian splats into the picture of a camera, culls those that it does not see, and
-    evaluates their colours.
+    """``covariance = J W R S (J W R S)ᵀ + blur``: projects Gaussian splats into the picture of a
+    camera, culls those that it does not see, and evaluates their colours.
 
     Shapes
         ``positions``, ``scales`` ``[N, 3]``, ``rotations`` ``[N, 4]`` (quaternions w, x, y, z, of
@@ -210,7 +210,7 @@ def splat_prepare(
     Dtypes
         float32; ``boxes`` int32.
     Order
-        The formulas of :mod:`ptxgen.numerics.splat_camera`, each operation rounded once, in f32. A
+        The formulas of :mod:`ptxgen.numerics.splats`, each operation rounded once, in f32. A
         splat depends on itself and the camera alone. :func:`ptxgen.reference.splat_prepare` returns
         the same bits.
     Options
@@ -241,11 +241,11 @@ def splat_prepare(
     _sized("view", view, 4, 4)
     _sized("intrinsics", intrinsics, 3, 3)
     plain = tuple(colours.shape) == (count, 3)
-    lit = len(colours.shape) == 3 and colours.shape[1] in camera.HARMONICS
+    lit = len(colours.shape) == 3 and colours.shape[1] in numerics.HARMONICS
     if not plain and not (lit and tuple(colours.shape[::2]) == (count, 3)):
         raise ShapeError(
             f"colours has shape {list(colours.shape)}; takes [{count}, 3], or [{count}, K, 3] with "
-            f"K one of {', '.join(map(str, camera.HARMONICS))}"
+            f"K one of {', '.join(map(str, numerics.HARMONICS))}"
         )
     if count > COUNT_MAX:
         raise ShapeError(f"positions has {count} splats; takes at most {COUNT_MAX}")
@@ -339,8 +339,7 @@ def splat_sort(
     overflow: Overflow = "error",
     check: Bool = False,
 ) -> tuple[Buffer, Buffer, Buffer, Buffer, Buffer, Buffer]:
-    """Lists the splats of each tile of a picture: pairs (tile, splat), ascending by (tile, depth,
-    index).
+    """``sort(pairs, key=(tile, depth, index))``: lists the splats of each tile of a picture.
 
     Shapes
         ``depths`` ``[N]`` and ``boxes`` ``[N, 4]`` of :func:`ptxgen.splat_prepare`. Results, E
@@ -376,12 +375,12 @@ def splat_sort(
             made[1:] = [b.fill(x, 0, out=x) for x in made[1:]]
             dropped = b.fill(dropped, 0, out=dropped)
         return made[0], made[1], made[2], ends, order, dropped
-    _, order = b.sort_integers(b.call(_order, b.packed(depths)))
+    order = b.argsort(depths)
     tiled = b.gather(b.squeeze(b.narrow(boxes, 1, 3, 1), 1), order)
     ends = b.cumsum(b.cast(tiled, "int64"))
     across, down = -(-width // edge), -(-height // edge)
     tiles, listed = b.splat_entries(b.packed(boxes), ends, order, entries, across, down)
-    tiles, places = b.sort_integers(tiles)
+    tiles, places = b.sort_below(tiles, across * down + 1)
     last = b.reshape(b.narrow(ends, 0, count - 1, 1), ())
     dropped = b.maximum(b.sub(last, entries), 0)
     return tiles, b.gather(listed, places), places, ends, order, dropped
@@ -491,7 +490,7 @@ def splat_raster_grad(
 
 def _rasterize_vjp(b: Builder, at: Backward) -> Gradients:
     """Gradients by points and background; those of the picture are clipped before, if asked."""
-    dpicture, dleft = at.dys[0], at.dys[1]
+    dpicture, dleft = (*at.dys, None)[:2]
     clip, how = at.options["loss_grad_clip"], at.only("tile_size", "alpha_cutoff")
     if clip is not None:
         dpicture = b.clamp(dpicture, -clip, clip)
@@ -596,11 +595,10 @@ def _render_vjp(b: Builder, at: Backward) -> Gradients:
     results = *at.results[:2], kept["stops"]
     arguments = {**kept, "background": kept["ground"]}
     needs = {"points"} | ({"background"} & at.needs)
-    drawn = Backward(arguments, how, results, (*at.dys[:2], None), frozenset(needs))
+    drawn = Backward(arguments, how, results, at.dys[:2], frozenset(needs))
     found = _rasterize_vjp(b, drawn)
     dpoints = found.pop("points")
-    ddepths = b.filled((dpoints.shape[0],), "float32", 0, dpoints)
-    given = Backward(at.arguments, how, (), (dpoints, ddepths, None), at.needs - {"background"})
+    given = Backward(at.arguments, how, (), (dpoints,), at.needs - {"background"})
     return found | _prepare_vjp(b, given)
 
 
@@ -681,7 +679,7 @@ def _renderable(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         names = ("positions", "scales", "rotations", "opacities", "colours", "view", "intrinsics")
         given = [_on_host(arrays[name]) for name in names]
         of = {name: options[name] for name in (*_CAMERA, *_PREPARED)}
-        _, _, boxes = reference.splat_prepare(*given, **of)
+        _, _, boxes = derived(splat_prepare)(*given, **of)
         _fits({"boxes": boxes}, options)
 
 
@@ -719,8 +717,9 @@ def splat_render(
     loss_grad_clip: Clip = None,
     check: Bool = False,
 ) -> tuple[Buffer, Buffer, Buffer]:
-    """Renders Gaussian splats: :func:`ptxgen.splat_prepare`, :func:`ptxgen.splat_sort` and
-    :func:`ptxgen.splat_rasterize`, with their arguments and options.
+    """``rasterize(sort(prepare(splats, camera)))``: renders Gaussian splats by
+    :func:`ptxgen.splat_prepare`, :func:`ptxgen.splat_sort` and :func:`ptxgen.splat_rasterize`, with
+    their arguments and options.
 
     Shapes
         As those functions; results ``picture`` ``[height, width, 3]``, ``transmittance`` ``[height,

@@ -34,6 +34,11 @@ def sort(x: ArrayLike, axis: int = -1, *, descending: bool = False) -> tuple[Arr
     return np.take_along_axis(np.asarray(x), indices, axis), indices
 
 
+def sort_below(x: ArrayLike, bound: int) -> tuple[Array, Array]:
+    """Sorts a vector of integers below ``bound``, as :func:`sort` does."""
+    return sort(x)
+
+
 def searchsorted(x: ArrayLike, values: ArrayLike, *, right: bool = False) -> Array:
     """Returns the positions at which ``values`` keep the sorted rows of ``x`` in order, with the
     bits of :func:`ptxgen.searchsorted`.

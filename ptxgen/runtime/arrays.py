@@ -391,11 +391,21 @@ class DeviceArray:
     it).
     """
 
-    __slots__ = ("__weakref__", "device", "dtype", "ptr", "shape", "stream")
+    __slots__ = ("__weakref__", "_owner", "device", "dtype", "ptr", "shape", "stream")
 
-    def __init__(self, device: Device, shape: tuple[int, ...], dtype: str, stream: int = 0) -> None:
+    def __init__(
+        self,
+        device: Device,
+        shape: tuple[int, ...],
+        dtype: str,
+        stream: int = 0,
+        owner: DeviceArray | None = None,
+    ) -> None:
+        """Allocates memory, or takes the first bytes of that of ``owner``, which it keeps alive."""
         self.device, self.shape, self.dtype, self.stream = device, shape, dtype, stream
-        self.ptr = device.alloc(max(self.nbytes, 1))  # consumers refuse null pointers
+        self._owner = owner
+        # At least a byte, as consumers refuse null pointers.
+        self.ptr: int = device.alloc(max(self.nbytes, 1)) if owner is None else owner.ptr
 
     @property
     def nbytes(self) -> int:
@@ -449,7 +459,7 @@ class DeviceArray:
 
     def __del__(self) -> None:
         ptr, self.ptr = getattr(self, "ptr", 0), 0
-        if ptr and not sys.is_finalizing():
+        if ptr and self._owner is None and not sys.is_finalizing():
             self.device.free(ptr)
 
 
@@ -562,11 +572,13 @@ def download(source: ArrayView, target: ArrayView, where: Device, stream: int) -
     """Copies a row-major device view into a host view, and waits for ``stream``."""
     import numpy
 
-    packed = numpy.empty(source.shape, bits_type(source.itemsize))
+    direct = target.contiguous and source.nbytes > 0
+    packed = host_bits(target) if direct else numpy.empty(source.shape, bits_type(source.itemsize))
     if source.nbytes:
         where.copy_out(packed.ctypes.data, source.ptr, source.nbytes, stream)
     where.synchronize(stream)
-    host_bits(target)[...] = packed
+    if not direct:
+        host_bits(target)[...] = packed
 
 
 def host_empty(like: ArrayView, shape: tuple[int, ...], dtype: str) -> Any:

@@ -40,6 +40,9 @@ BINS_MAX = 1 << 20
 UP_TO = 1
 """Bit of ``flags`` of "count": count integers up to each bin, not only those equal to it."""
 SORTS = Space("sort", (("COUNT", Between(1, COUNT_MAX)), ("SMS", Between(1, SMS_MAX))))
+PLACE_MAX = 1 << 30
+"""Most integers of a permutation that is applied."""
+PLACES = Space("place", (("COUNT", Between(1, PLACE_MAX)), ("SMS", Between(1, SMS_MAX))))
 COUNTS = Space(
     "count",
     (("COUNT", SIZE), ("ROWS", Between(1, BINS_MAX)), ("SMS", Between(1, SMS_MAX))),

@@ -88,7 +88,7 @@ class Form:
 
     def __str__(self) -> str:
         sides = (
-            f"{kind}{'' if rows else '_strided'}{'_weighed' if weighed else ''}"
+            f"{kind}{'' if rows else '_apart'}{'_weighed' if weighed else ''}"
             for kind, rows, weighed in (
                 (self.source, self.rows_in, self.weigh_in),
                 (self.sink, self.rows_out, self.weigh_out),

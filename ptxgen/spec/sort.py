@@ -65,7 +65,7 @@ SEARCH_SPACE = Space(
 
 
 @dataclass(frozen=True)
-class SortSpec(KernelSpec):
+class RadixSortSpec(KernelSpec):
     """A kernel of a stable sort: a CTA of ``warps`` warps, whose threads have ``items_per_thread``
     elements each.
 
@@ -83,6 +83,7 @@ class SortSpec(KernelSpec):
     contract: Contract = SORT_CONTRACT
 
     family: ClassVar[str] = "sort"
+    legible: ClassVar[bool] = False
     template: ClassVar[str] = "sort/sort.cu.j2"
     PARTS: ClassVar[tuple[str, ...]] = ("lanes", "row", "count", "offsets", "scatter")
     meanings: ClassVar[Mapping[str, str]] = {

@@ -24,7 +24,6 @@ from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import TRUE, Expr, ceil_div, var
 from ptxgen.numerics import ex2, splats
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.signature import DIM_MAX
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, SCRATCH_MAX, Expect, KernelSpec
 from ptxgen.spec.space import SMS_MAX, Between, OneOf, Space
@@ -149,7 +148,7 @@ class SplatSpec(KernelSpec):
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         if self.part == "entries":
-            return (("e", ENTRIES + self.threads, INDEX_MAX), ("COUNT", COUNT, DIM_MAX))
+            return (("e", ENTRIES + self.threads, INDEX_MAX),)
         if self.part == "sums":
             return (("e", COUNT * splats.WIDTH + self.threads, INDEX_MAX),)
         return (

@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 from ptxgen.expr import const
 from ptxgen.spec import Key, Route, RouteTable, Step
-from ptxgen.spec.counting_sort import BLOCK, COUNTS, PUTS, RUNS, SORTS, OrderSpec, RunsSpec
+from ptxgen.spec.counting_sort import (
+    BLOCK,
+    COUNTS,
+    PLACES,
+    PUTS,
+    RUNS,
+    SORTS,
+    OrderSpec,
+    RunsSpec,
+)
 
 
 def _sort() -> RouteTable:
@@ -36,7 +45,7 @@ def _count() -> RouteTable:
 
 def _place() -> RouteTable:
     return RouteTable(
-        SORTS,
+        PLACES,
         (Route((OrderSpec("place"),), reason="the only kernel: a thread places one integer"),),
         ("i64",),
     )

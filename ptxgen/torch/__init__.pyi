@@ -118,6 +118,15 @@ def batch_norm_train(
     eps: float = 1e-05,
     stream: Stream = None,
 ) -> tuple[Tensor, Tensor, Tensor]: ...
+def bincount(
+    x: Tensor,
+    minlength: int,
+    weights: Tensor | None = None,
+    *,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
 def col2im(
     x: Tensor,
     size: Sequence[int],
@@ -126,13 +135,6 @@ def col2im(
     stride: int | Sequence[int] = 1,
     padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
-def bincount(
-    x: Tensor,
-    minlength: int,
-    weights: Tensor | None = None,
-    *,
-    check: bool = False,
-    out: Tensor | tuple[Tensor, ...] | None = None,
     stream: Stream = None,
 ) -> Tensor: ...
 def conv(
@@ -250,11 +252,38 @@ def embedding_backward(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Tensor: ...
+def fft(
+    x: Tensor,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def fft2(
+    x: Tensor,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
 def fft_block(
     x: Tensor,
     *,
     inverse: bool = False,
     norm: str = 'backward',
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def fftn(
+    x: Tensor,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
     out: Tensor | tuple[Tensor, ...] | None = None,
     stream: Stream = None,
 ) -> Tensor: ...
@@ -320,6 +349,51 @@ def grouped_linear_wgrad(
     stream: Stream = None,
     kernel: str | None = None,
 ) -> Tensor: ...
+def hfft(
+    x: Tensor,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def ifft(
+    x: Tensor,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def ifft2(
+    x: Tensor,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def ifftn(
+    x: Tensor,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def ihfft(
+    x: Tensor,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
 def im2col(
     x: Tensor,
     window: Sequence[int],
@@ -355,6 +429,33 @@ def int4_gemm(
     out_dtype: Any | None = None,
     stream: Stream = None,
     kernel: str | None = None,
+) -> Tensor: ...
+def irfft(
+    x: Tensor,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def irfft2(
+    x: Tensor,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def irfftn(
+    x: Tensor,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
 ) -> Tensor: ...
 def layer_norm(
     x: Tensor,
@@ -423,6 +524,14 @@ def linear_wgrad(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
+) -> Tensor: ...
+def log_mel(
+    spectrum: Tensor,
+    filters: Tensor,
+    *,
+    floor: float = 1e-10,
+    clamp: float | None = None,
+    stream: Stream = None,
 ) -> Tensor: ...
 def log_softmax(
     x: Tensor,
@@ -522,6 +631,33 @@ def resize(
     stream: Stream = None,
 ) -> Tensor: ...
 def resize_nearest_2x(x: Tensor, *, stream: Stream = None) -> Tensor: ...
+def rfft(
+    x: Tensor,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def rfft2(
+    x: Tensor,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
+def rfftn(
+    x: Tensor,
+    s: Sequence[int] | None = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str = 'backward',
+    *,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+) -> Tensor: ...
 def rms_norm(
     x: Tensor,
     weight: Tensor | None = None,
@@ -774,3 +910,18 @@ def var(
     keepdim: bool = False,
     out_dtype: DtypeLike | None = None,
 ) -> Tensor: ...
+def welch(
+    spectra: Tensor,
+    segments: int,
+    *,
+    scale: float = 1.0,
+    stream: Stream = None,
+) -> Tensor: ...
+def welch_peaks(
+    spectra: Tensor,
+    segments: int,
+    k: int,
+    *,
+    scale: float = 1.0,
+    stream: Stream = None,
+) -> tuple[Tensor, Tensor]: ...

@@ -116,6 +116,21 @@ def solved(b, m, n):
     return b.solve_triangular(a, y)
 
 
+def ordered(b, m, n):
+    return b.sort(b.input("x", (m, n), "float32"))
+
+
+def transformed(b, m, n):
+    short, long = (b.input(name, (m, 2 * k), "float32") for name, k in (("x", n), ("y", 9973)))
+    return b.fft_block(short), b.fft_block(long)
+
+
+def splatted(b, m, n):
+    given = ((m, 3), (m, 3), (m, 4), (m,), (m, 3), (4, 4), (3, 3))
+    arrays = (b.input(f"x{i}", shape, "float32") for i, shape in enumerate(given))
+    return b.splat_render(*arrays, width=64, height=64)
+
+
 def decoded(b, m, n):
     q, k = (b.input(name, (4, 8, s, 64), "bfloat16") for name, s in (("q", 1), ("k", m)))
     return b.attention(q, k, k)
@@ -150,7 +165,7 @@ def products(b, m, n):
 FAMILIES = (
     *(rows, rows_down, columns, pointwise, moved, gathered, scattered, scanned, log_scanned),
     *(selected, sampled, summed, fused_loss, experts, attended, decoded, recurred, solved),
-    *(convolved, walked, products),
+    *(convolved, walked, products, ordered, transformed, splatted),
 )
 
 

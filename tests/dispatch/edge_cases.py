@@ -43,7 +43,7 @@ from ptxgen.spec.quantized_packed import QuantizedGemmSpec
 from ptxgen.spec.quantized_ptx import QuantizedPtxSpec
 from ptxgen.spec.row_reductions import DOWN, RowSpec, facts
 from ptxgen.spec.select import SampleSpec, SelectSpec
-from ptxgen.spec.sort import SortSpec
+from ptxgen.spec.sort import RadixSortSpec
 from ptxgen.spec.wgmma import WgmmaSegmentsSpec
 from ptxgen.tiles import TABLES
 
@@ -326,7 +326,7 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     OrderSpec: ordered,
     SampleSpec: sample,
     SelectSpec: select,
-    SortSpec: sort_cases.at_edge,
+    RadixSortSpec: sort_cases.at_edge,
     PointwiseSpec: pointwise,
     AttentionGradSpec: gradients,
     ClusterSpec: cluster,

@@ -57,7 +57,7 @@ from ptxgen.spec.recurrence import LinearSpec, SelectiveSpec
 from ptxgen.spec.row_reductions import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
 from ptxgen.spec.select import DrawSpec, SampleSpec, SelectSpec
-from ptxgen.spec.sort import SearchSpec, SortSpec
+from ptxgen.spec.sort import RadixSortSpec, SearchSpec
 from ptxgen.spec.splats import SplatSpec
 from ptxgen.spec.triangular import TriangularSpec
 from ptxgen.spec.vocab_segments import LogitsSpec
@@ -403,7 +403,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     SampleSpec: gather_cases.sample,
     DrawSpec: gather_cases.sample,
     SelectSpec: gather_cases.topk,
-    SortSpec: sort_cases.cases,
+    RadixSortSpec: sort_cases.cases,
     SearchSpec: sort_cases.cases,
     RowSpec: rowwise,
     QuantizedPtxSpec: quantized_ptx_cases.products,

@@ -13,7 +13,6 @@ from steps import Arrays
 import ptxgen
 from ptxgen import functions as f
 from ptxgen.autograd import operation
-from ptxgen.numerics.dtype import FULL
 from ptxgen.program.launch import serving
 from ptxgen.tiles import SPECS, TABLES
 
@@ -130,10 +129,9 @@ def computed(device, function, lies, bases, outs, kernel=None):
             places[id(base)] = device.alloc(base.nbytes)
             device.copy_in(places[id(base)], base.ctypes.data, base.nbytes)
         at = places[id(base)]
-        kind = next(k for k, dtype in KINDS.items() if dtype == base.dtype)
         pointer = at + lie.offset * base.itemsize
         if (id(base), lie) not in seen:  # the same array is one buffer
-            found = held.at(f"a{i}", pointer, lie.shape, lie.strides, FULL[kind], True)
+            found = held.at(f"a{i}", pointer, lie.shape, lie.strides, base.dtype.name, True)
             seen[id(base), lie] = found
         given[i] = seen[id(base), lie]
         memory[i] = at

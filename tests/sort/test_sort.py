@@ -202,3 +202,12 @@ def test_what_is_refused():
         ptxgen.topk(x, 4)
     with pytest.raises(ShapeError, match="takes at most 2147483647"):
         ptxgen.explain("sort", 1 << 20, 1 << 12)
+
+
+def test_small_integers_are_sorted_by_the_bits_that_they_have():
+    """More than a row of a CTA; one pass of digits, and two."""
+    for bound in (7, 300):
+        x = np.random.default_rng(bound).integers(0, bound, 9000).astype("i4")
+        values, indices = OPERATIONS["sort_below"].function(x, bound)
+        order = np.argsort(x, kind="stable")
+        assert (indices == order).all() and (values == x[order]).all()

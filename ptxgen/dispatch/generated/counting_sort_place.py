@@ -1,4 +1,4 @@
-"""Dispatch of counting_sort place: sort.
+"""Dispatch of counting_sort place: place.
 
 Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
 """

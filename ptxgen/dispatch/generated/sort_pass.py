@@ -17,8 +17,8 @@ def candidates(
     choice = Choice(
         0,
         (
-            "sort_count_f32_4x64_4cbb01", "sort_offsets_any_8x16_433b6c",
-            "sort_scatter_f32_16x16_b42d64",
+            "sort_count_f32_4x64_dddf6e", "sort_offsets_any_8x16_0b8fdf",
+            "sort_scatter_f32_16x16_42aff1",
         ), (rows * tiles, rows * 32, rows * tiles), (rows * tiles * 1024, rows * 1024),
     )
     yield Candidate(0.0, choice)

@@ -10,16 +10,16 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 # SORT: route, kernel, most_cols
 SORT = (
     # few elements: a warp compares all of them
-    (0, "sort_lanes_f32_8x1_689076", 32), (1, "sort_lanes_f32_8x2_a90f3c", 64),
+    (0, "sort_lanes_f32_8x1_f68f41", 32), (1, "sort_lanes_f32_8x2_d5a4bb", 64),
 )
 # SORT1: route, kernel, most_cols
 SORT1 = (
     # short rows: a warp sorts a row
-    (2, "sort_row_f32_1x4_0530c8", 128),
+    (2, "sort_row_f32_1x4_d6a1c0", 128),
     # a CTA of 4 warps sorts a row
-    (3, "sort_row_f32_4x8_b69849", 1024),
+    (3, "sort_row_f32_4x8_b9312f", 1024),
     # a CTA of 8 warps sorts a row
-    (4, "sort_row_f32_8x16_77e3ab", 4096),
+    (4, "sort_row_f32_8x16_b07fff", 4096),
 )
 
 

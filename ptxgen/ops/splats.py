@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import wraps
 from math import inf, nan
 from typing import Annotated, Any
 
@@ -16,7 +17,7 @@ from ptxgen.ops.views import alignment, check_contiguous, check_dtype
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.interpret import derived
-from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.program.operation import Backward, Gradients, Op, op
 from ptxgen.spec import Problem
 from ptxgen.spec.splats import COUNT_MAX, EDGE_MAX, ENTRIES_MAX
 
@@ -586,12 +587,13 @@ def splat_rasterize(
 _CAMERA = ("width", "height", "tile_size")
 _PREPARED = ("near", "far", "blur", "radius_scale", "max_anisotropy", "sh_band")
 _DRAWN = ("alpha_cutoff", "transmittance_threshold", "max_splat_steps", "loss_grad_clip")
+_PICTURED = ("picture", "transmittance", "dropped")
 _KEPT = ("points", "tiles", "splats", "places", "ends", "order", "ground", "stops")
 
 
 def _render_vjp(b: Builder, at: Backward) -> Gradients:
     """Gradients of :func:`splat_render`: through the picture, then through the projection."""
-    how, kept = at.options, dict(zip(_KEPT, at.results[3:], strict=True))
+    how, kept = at.options, dict(zip(_KEPT, at.results[len(_PICTURED) :], strict=True))
     results = *at.results[:2], kept["stops"]
     arguments = {**kept, "background": kept["ground"]}
     needs = {"points"} | ({"background"} & at.needs)
@@ -602,12 +604,7 @@ def _render_vjp(b: Builder, at: Backward) -> Gradients:
     return found | _prepare_vjp(b, given)
 
 
-@op(
-    vjp=_render_vjp,
-    public=False,
-    results=("picture", "transmittance", "dropped", *_KEPT),
-)
-def splat_render_kept(
+def _render(
     b: ProgramBuilder,
     positions: Buffer,
     scales: Buffer,
@@ -635,7 +632,25 @@ def splat_render_kept(
     loss_grad_clip: Clip = None,
     check: Bool = False,
 ) -> tuple[Buffer, ...]:
-    """Renders splats; also returns what the gradients read."""
+    """``rasterize(sort(prepare(splats, camera)))``: renders Gaussian splats by
+    :func:`ptxgen.splat_prepare`, :func:`ptxgen.splat_sort` and :func:`ptxgen.splat_rasterize`, with
+    their arguments and options.
+
+    Shapes
+        As those functions; results ``picture`` ``[height, width, 3]``, ``transmittance`` ``[height,
+        width]`` and ``dropped`` ``[]``.
+    Dtypes
+        float32; ``dropped`` int64.
+    Order
+        As those functions say. Gradients reach positions, scales, rotations, opacities, colours (or
+        coefficients) and background. :func:`ptxgen.reference.splat_render` returns the same bits.
+    Options
+        As those functions. ``overflow="error"``: a list that is too short raises for arrays in host
+        memory and with ``check``; else it makes the whole picture NaN, and ``dropped`` says how
+        many pairs (tile, splat) were left out.
+    Errors
+        As those functions.
+    """
     camera_of: dict[str, Any] = {"width": width, "height": height, "tile_size": tile_size}
     points, depths, boxes = b.splat_prepare(
         *(positions, scales, rotations, opacities, colours, view, intrinsics),
@@ -683,82 +698,19 @@ def _renderable(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         _fits({"boxes": boxes}, options)
 
 
-@op(
+@wraps(_render)
+def _pictured(b: ProgramBuilder, /, *splats: Buffer, **how: Any) -> tuple[Buffer, ...]:
+    return _render(b, *splats, **how)[: len(_PICTURED)]
+
+
+splat_render_kept: Op = op(
+    name="splat_render_kept", vjp=_render_vjp, public=False, results=(*_PICTURED, *_KEPT)
+)(_render)
+"""Operation that also returns what the gradients of ``splat_render`` read."""
+splat_render: Op = op(
+    name="splat_render",
     vjp=_render_vjp,
     keeping=splat_render_kept,
     checks=_renderable,
-    results=("picture", "transmittance", "dropped"),
-)
-def splat_render(
-    b: ProgramBuilder,
-    positions: Buffer,
-    scales: Buffer,
-    rotations: Buffer,
-    opacities: Buffer,
-    colours: Buffer,
-    view: Buffer,
-    intrinsics: Buffer,
-    background: Buffer | None = None,
-    *,
-    width: Edge,
-    height: Edge,
-    tile_size: TileSize = 16,
-    near: Positive = 0.01,
-    far: Positive = 1e10,
-    blur: Positive = 0.3,
-    radius_scale: Positive = 3.0,
-    max_anisotropy: Ratio = None,
-    sh_band: Degree = None,
-    max_list_entries: Entries = None,
-    overflow: Overflow = "error",
-    alpha_cutoff: Fraction = 1 / 255,
-    transmittance_threshold: Fraction = 1e-4,
-    max_splat_steps: Steps = (1 << 31) - 1,
-    loss_grad_clip: Clip = None,
-    check: Bool = False,
-) -> tuple[Buffer, Buffer, Buffer]:
-    """``rasterize(sort(prepare(splats, camera)))``: renders Gaussian splats by
-    :func:`ptxgen.splat_prepare`, :func:`ptxgen.splat_sort` and :func:`ptxgen.splat_rasterize`, with
-    their arguments and options.
-
-    Shapes
-        As those functions; results ``picture`` ``[height, width, 3]``, ``transmittance`` ``[height,
-        width]`` and ``dropped`` ``[]``.
-    Dtypes
-        float32; ``dropped`` int64.
-    Order
-        As those functions say. Gradients reach positions, scales, rotations, opacities, colours (or
-        coefficients) and background. :func:`ptxgen.reference.splat_render` returns the same bits.
-    Options
-        As those functions. ``overflow="error"``: a list that is too short raises for arrays in host
-        memory and with ``check``; else it makes the whole picture NaN, and ``dropped`` says how
-        many pairs (tile, splat) were left out.
-    Errors
-        As those functions.
-    """
-    found = b.splat_render_kept(
-        positions,
-        scales,
-        rotations,
-        opacities,
-        colours,
-        view,
-        intrinsics,
-        background,
-        width=width,
-        height=height,
-        tile_size=tile_size,
-        near=near,
-        far=far,
-        blur=blur,
-        radius_scale=radius_scale,
-        max_anisotropy=max_anisotropy,
-        sh_band=sh_band,
-        max_list_entries=max_list_entries,
-        overflow=overflow,
-        alpha_cutoff=alpha_cutoff,
-        transmittance_threshold=transmittance_threshold,
-        max_splat_steps=max_splat_steps,
-        loss_grad_clip=loss_grad_clip,
-    )
-    return found[0], found[1], found[2]
+    results=_PICTURED,
+)(_pictured)

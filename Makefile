@@ -28,6 +28,9 @@ PTXGEN := $(PY) -m ptxgen
 SOURCES := $(wildcard ptxgen tests tools bench examples)
 # Tests run in this many processes; more only helps on machines with more cores.
 JOBS ?= 2
+# Arrays of some MiB keep their memory in the process: glibc would map and clear it for each anew.
+export MALLOC_MMAP_THRESHOLD_ ?= 33554432
+export MALLOC_TRIM_THRESHOLD_ ?= 268435456
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all test-torch test-oldest test-gpu check mutate release bench docs

@@ -187,7 +187,7 @@ def test_dtypes_of_8_bits_are_cast_and_moved_in_programs(dtype):
 
 
 # -- random programs --------------------------------------------------------------------------
-COMPILED, CHUNK = 200, 25
+COMPILED, CHUNK = 100, 25
 """Seeds of programs that `make check` compiles, and how many of them a test has."""
 
 

@@ -35,7 +35,7 @@ from ptxgen.spec.pointwise import Form, PointwiseSpec
 
 CHECKOUT = Path(__file__).parents[2]
 SEED = 5
-STRIDE = 127
+STRIDE = 251
 """The long tests try every 127th f32."""
 F32 = NDArray[np.float32]
 PI = (

@@ -380,13 +380,15 @@ def _argmax(rng: Any) -> Iterator[Item]:
     yield Call("argmax", {"x": x, "axis": None})
 
 
-@kind("TopK", "k = 1, k = the row's length, equal elements, NaN")
+@kind("TopK", "k = 1, k = the row's length, also above 1024; equal elements, NaN")
 def _topk(rng: Any) -> Iterator[Item]:
     x = np.round(normal(rng, 3, 33))
     x[0, 3] = np.nan
     for k in (1, 7, 33):
         yield Call("topk", {"x": x, "k": k})
-    yield Call("topk", {"x": normal(rng, 2, 1025), "k": 1024})
+    long = np.round(normal(rng, 2, 1100) * 50)
+    for k in (1024, 1025, 1100):
+        yield Call("topk", {"x": long, "k": k})
 
 
 @kind("Cumsum", "rows of 1 and of 1025 elements, exclusive, from the end")
@@ -412,14 +414,23 @@ def _sample(rng: Any) -> Iterator[Item]:
 
 
 # -- places ---------------------------------------------------------------------------------------
-@kind("Gather", "axis 0 and others, repeated indices, no index")
+@kind("Gather, axis 0", "repeated indices, no index, one row; rows of several dimensions")
+def _gather_rows(rng: Any) -> Iterator[Item]:
+    x = normal(rng, 5, 3, 7)
+    yield Call("gather", {"x": x, "indices": rng.integers(0, 5, (2, 3)), "axis": 0})
+    for at in (np.array([4, 0, 4]), np.zeros(0, np.int64)):
+        yield Call("embedding", {"weight": x[:, 0], "indices": at})
+    yield Call("embedding", {"weight": x[:1, 0], "indices": np.zeros((2, 3), np.int32)})
+
+
+@kind("Gather, any axis", "the last axis and one between; repeated indices, no index, one element")
 def _gather(rng: Any) -> Iterator[Item]:
     x = normal(rng, 5, 3, 7)
-    for axis in (0, 1, -1):
-        at = rng.integers(0, x.shape[axis], (2, 3))
-        yield Call("gather", {"x": x, "indices": at, "axis": axis})
-    yield Call("embedding", {"weight": x[:, 0], "indices": np.array([4, 0, 4])})
-    yield Call("embedding", {"weight": x[:, 0], "indices": np.zeros(0, np.int64)})
+    for axis in (1, -1):
+        for shape in ((2, 3), (0,)):
+            at = rng.integers(0, x.shape[axis], shape)
+            yield Call("gather", {"x": x, "indices": at, "axis": axis})
+    yield Call("gather", {"x": normal(rng, 3, 1), "indices": np.zeros(4, np.int64), "axis": 1})
 
 
 @kind("GatherBackward", "repeated indices, rows without any")
@@ -477,28 +488,55 @@ def _rope_backward(rng: Any) -> Iterator[Item]:
 
 
 # -- products -------------------------------------------------------------------------------------
-@kind("Matmul", "batches that broadcast, K = 0 and 1, all epilogues, 16-bit weights, 17 functions")
+ACTIVATIONS = (None, "relu", "gelu", "gelu_tanh", "silu")
+WEIGHTS = (np.float16, bfloat16)
+"""Dtypes of 16 bits that weights are kept in."""
+
+
+@kind(
+    "Matmul",
+    "rows of several dimensions, K = 0 and 1, all epilogues; weights of 16 bits, read as they are; "
+    "17 functions in its epilogue",
+)
 def _matmul(rng: Any) -> Iterator[Item]:
-    yield Call("matmul", {"a": normal(rng, 2, 3, 5, 17), "b": normal(rng, 3, 17, 7)})
-    for activation in (None, "relu", "gelu", "gelu_tanh", "silu"):
-        of = {"a": normal(rng, 2, 3, 9), "b": normal(rng, 2, 9, 5), "bias": normal(rng, 5)}
+    for activation in ACTIVATIONS:
+        of = {"a": normal(rng, 2, 3, 9), "b": normal(rng, 9, 5), "bias": normal(rng, 5)}
         yield Call("matmul", {**of, "activation": activation})
     for k in (0, 1):
         yield Call("matmul", {"a": normal(rng, 3, k), "b": normal(rng, k, 5)})
     x, bias = normal(rng, 3, 17), normal(rng, 5)
-    for dtype in (np.float16, bfloat16):
-        w = normal(rng, 17, 5, dtype=dtype)
-        yield Call("linear", {"x": x.astype(dtype), "w": w, "bias": bias.astype(dtype),
-                              "layout": "kn"})  # fmt: skip
-        yield Call("linear", {"x": x, "w": w, "bias": bias, "layout": "kn"})
-        # A weight that is widened once costs no step at each replay.
-        wide = f.cast(w, "float32")
-        yield Program("epilogues", lambda x, wide: ptxgen.linear(x, wide, layout="kn"), (x, wide))
-        assert not difference(ptxgen.linear(x, wide, layout="kn"), ptxgen.linear(x, w, layout="kn"))
+    for dtype in WEIGHTS:
+        w, narrow = normal(rng, 17, 5, dtype=dtype), bias.astype(dtype)
+        for x_dtype, of_bias in ((dtype, narrow), (np.float32, bias), (np.float32, narrow)):
+            given = {"x": x.astype(x_dtype), "w": w, "bias": of_bias}
+            yield Call("linear", {**given, "layout": "kn"})
+            yield Program("epilogues", lambda x, w, b: f.tanh(
+                ptxgen.linear(x, w, b, layout="kn")), tuple(given.values()))  # fmt: skip
     w = normal(rng, 17, 5)
     for name in UNARY:
         yield Program("epilogues", lambda x, w, b, name=name: getattr(f, name)(
             ptxgen.linear(x, w, b, layout="kn")), (x, w, bias))  # fmt: skip
+
+
+@kind(
+    "Matmul, batched",
+    "equal rank, batches that broadcast, one product, K = 0 and 1, all epilogues; weights of 16 "
+    "bits; functions in its epilogue",
+)
+def _batched_matmul(rng: Any) -> Iterator[Item]:
+    a, b, bias = normal(rng, 2, 3, 5, 17), normal(rng, 2, 3, 17, 7), normal(rng, 7)
+    for second in (b, b[:1], b[:1, :1]):
+        yield Call("matmul", {"a": a, "b": second})
+    yield Call("matmul", {"a": a[:1, :1], "b": b[:1, :1]})
+    for activation in ACTIVATIONS:
+        yield Call("matmul", {"a": a, "b": b, "bias": bias, "activation": activation})
+    for k in (0, 1):
+        yield Call("matmul", {"a": a[..., :k], "b": b[..., :k, :]})
+    for dtype in WEIGHTS:
+        yield Call("matmul", {"a": a, "b": b.astype(dtype)})
+    for name in ("sigmoid", "atan", "round"):
+        yield Program("epilogues", lambda a, b, c, name=name: getattr(f, name)(
+            ptxgen.matmul(a, b, c)), (a, b, bias))  # fmt: skip
 
 
 @kind("GroupedMatmul", f"empty groups, rows after the last group, {GROUPS_MAX} groups")
@@ -552,14 +590,22 @@ def _dequant_matmul(rng: Any) -> Iterator[Item]:
     yield from _dequant(BLOCKS, rng)
 
 
+K_QUANTS = ("q2_k", "q3_k", "q4_k", "q5_k", "q6_k")
+
+
 @kind("DequantMatmul, GGUF", "one block of 256 a row; all codes of each format")
 def _dequant_gguf(rng: Any) -> Iterator[Item]:
-    yield from _dequant(("q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "q8_0", "q4_0"), rng)
+    yield from _dequant((*K_QUANTS, "q8_0", "q4_0"), rng)
 
 
-@kind("DequantGroupedMatmul", "an empty group; blocks, and K-quants of GGUF")
+@kind("DequantGroupedMatmul", "an empty group, one block a row; each format of blocks")
 def _dequant_grouped(rng: Any) -> Iterator[Item]:
-    yield from _dequant(("int8_block", "q4_k"), rng, grouped=True)
+    yield from _dequant(BLOCKS, rng, grouped=True)
+
+
+@kind("DequantGroupedMatmul, GGUF", "an empty group, one block of 256 a row; each K-quant")
+def _dequant_grouped_gguf(rng: Any) -> Iterator[Item]:
+    yield from _dequant(K_QUANTS, rng, grouped=True)
 
 
 # -- attention ------------------------------------------------------------------------------------
@@ -836,6 +882,30 @@ def test_fusion_keeps_every_output() -> None:
     captured = ptxgen.capture(function, x, w, passes=graph.fewer)
     for got, expected in zip(captured(x, w), function(x, w), strict=True):
         assert not difference(got, expected)
+
+
+def test_an_active_extent_is_not_scaled_by_a_count() -> None:
+    """A capture of 5 rows of 3 heads, run with fewer: steps take as many rows, or heads of rows, as
+    are active. What is behind the last is neither read nor written.
+    """
+    x = normal(np.random.default_rng(SEED), 5, 3, 7)
+
+    def function(x: Any, seen: Any) -> Any:
+        found = ptxgen.softmax(x)
+        f.add(seen, found, out=seen)
+        return found, ptxgen.sum(x, axis=0)
+
+    captured = ptxgen.capture(function, x, np.zeros_like(x), extent=0)
+    for rows in (4, 1):
+        given, seen = x.copy(), np.zeros_like(x)
+        given[rows:] = np.nan
+        got = captured(given, seen, extent=rows)
+        expected = function(x[:rows].copy(), np.zeros_like(x[:rows]))
+        for one, other in zip((*got, seen[:rows]), (*expected, expected[0]), strict=True):
+            assert one.shape == other.shape and not difference(one, other)
+        assert not seen[rows:].any()
+        (softmax, _, _) = captured.at(rows).program.steps
+        assert dict(softmax.problem.values)["ROWS"] == 3 * rows
 
 
 def test_layer_norm_without_beta_adds_nothing() -> None:

@@ -66,8 +66,9 @@ def epilogue(problem: Problem, choice: Choice, nbytes: int, tuning: Tuning, sms:
     if not isinstance(problem.dtype, Epilogue):
         return 0.0
     known = problem.given(sms)
-    moved = max(nbytes - problem.dtype.counted.evaluate(known), 0)
-    operations = problem.dtype.operations.evaluate(known)
-    us = tuning.bounds("pointwise", 1, choice.grids[-1], moved, "fma", operations, sms=sms)
+    moved = max(nbytes - problem.dtype.counted.evaluate(known) * problem.count, 0)
+    operations = problem.dtype.operations.evaluate(known) * problem.count
+    ctas = choice.grids[-1] * problem.count
+    us = tuning.bounds("pointwise", 1, ctas, moved, "fma", operations, sms=sms)
     del us["launches"]
     return sum(us.values())

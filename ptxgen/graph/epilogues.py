@@ -17,11 +17,12 @@ from ptxgen.errors import ShapeError
 from ptxgen.graph import fuse
 from ptxgen.graph.fuse import NODES_MAX, Region, as_stored, layout_key, merged, region
 from ptxgen.graph.fuse_reductions import constant, rows
+from ptxgen.numerics.dtype import Mixed
 from ptxgen.numerics.formula import Formula, Input, Node, Output, read, substituted
 from ptxgen.ops.pointwise import short
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.step import Operand, Program, Step
-from ptxgen.spec import ACCUMULATE, CONTINUE, OUT_F32
+from ptxgen.spec import ACCUMULATE, CONTINUE, OUT_F32, Problem
 from ptxgen.spec.epilogue import PRODUCT, Epilogue
 from ptxgen.tiles.gemm import concludes
 
@@ -33,9 +34,10 @@ ARRAYS_MAX = 4
 class Product:
     """A product (GEMM), and the elementwise steps that were moved into its epilogue.
 
-    ``plain``: the step of the product alone; ``own``: the product's result [M, N]; ``reads``: the
-    array of each input node except the product's, viewed as [M, N]; ``results``: formula nodes,
-    each with the buffer that it is written to; ``names``: names of the elementwise steps.
+    ``plain``: the step of the product alone; ``own``: the product's result [M, N], of a batch
+    [outer, inner, M, N]; ``reads``: the array of each input node except the product's, viewed so;
+    ``results``: formula nodes, each with the buffer that it is written to; ``names``: names of the
+    elementwise steps.
     """
 
     plain: Step
@@ -81,17 +83,23 @@ class Product:
         matrices = {n: _matrix(b, self.own.shape) for n, b in targets.items()}
         if any(x is None or _row_step(x) != "v" for x in matrices.values()):
             raise ShapeError("a result that is not written in rows")
-        pitches: dict[str, int | float] = {
-            f"LD{name.upper()}": x.strides[0] for name, x in {**matrices, **given}.items() if x
-        }
-        problem = self.plain.problem
+        batched = self.own.ndim > 2
+        problem = _split(self.plain.problem, self.own.shape[:-2])
+        pitches: dict[str, int | float] = {}
+        words = ("OUTER_", "BATCH_", "LD") if batched else ("LD",)
+        for name, array in {**matrices, **given}.items():
+            if array is not None:
+                named = (word + name.upper() for word in words)
+                pitches |= dict(zip(named, _strides(array)[:-1], strict=True))
+        operands = problem.dtype
+        assert isinstance(operands, str | Mixed), "product() has checked"
         steps = "".join(_row_step(x) for x in given.values())
         first, *rest = problem.what.split(" ")
         bind: dict[str, Operand] = {**self.plain.bind, **targets}
         bind |= {name: _without_broadcast(x) for name, x in given.items()}
         asked = replace(
             problem,
-            dtype=Epilogue(str(problem.dtype), formula, steps),
+            dtype=Epilogue(operands, formula, steps, batched),
             scalars=tuple({**dict(problem.scalars), **pitches}.items()),
             what=" ".join(("+".join((first, *self.names)), *rest)),
         )
@@ -105,25 +113,51 @@ class Product:
 def product(step: Step) -> Product | None:
     """Returns a step as a product whose kernels take a formula as their epilogue.
 
-    Returns None for any other step, for a batched product, for one that accumulates into its
-    output or has another dtype than its operands, and for a kernel forced by name.
+    Returns None for any other step, for a product that accumulates into its output or has another
+    dtype than its operands, for a batch whose results do not follow one another in its order, and
+    for a kernel forced by name.
     """
     problem, c = step.problem, step.bind.get("c")
     if not concludes(problem.table) or step.kernel is not None or step.also_read:
         return None
     flags = int(dict(problem.scalars)["FLAGS"])
-    if problem.count > 1 or flags & (ACCUMULATE | CONTINUE | OUT_F32):
+    mixed = isinstance(problem.dtype, Mixed)  # whose result is f32, like A
+    if flags & (ACCUMULATE | CONTINUE | (0 if mixed else OUT_F32)):
         return None
     values = dict(problem.values)
-    own = _matrix(c, (values["M"], values["N"])) if isinstance(c, Buffer) else None
-    if own is None or not isinstance(c, Buffer) or not isinstance(problem.dtype, str):
+    if not isinstance(c, Buffer) or not isinstance(problem.dtype, str | Mixed):
         return None
-    return Product(step, own, {}, ((read(PRODUCT, problem.dtype), c),))
+    along: tuple[int, ...] = problem.batch[::-1] if problem.count > 1 else ()
+    if problem.count > 1 and c.ndim == 4 and prod(c.shape[:2]) == along[1]:
+        along = (c.shape[0], c.shape[1])  # two dimensions that were merged; other arrays differ
+    own = _matrix(c, (*along, values["M"], values["N"]))
+    if own is None or _strides(own)[: len(along)] != _along("C", _split(problem, along), along):
+        return None
+    return Product(step, own, {}, ((read(PRODUCT, short(c.dtype, "c")), c),))
+
+
+def _split(problem: Problem, along: tuple[int, ...]) -> Problem:
+    """Returns ``problem`` with the outer and the inner dimension ``along`` of its batch, which it
+    may have as one, evenly spaced.
+    """
+    if not along or problem.batch == (found := (along[1], along[0])):
+        return problem
+    scalars = dict(problem.scalars)
+    outer = {f"OUTER_{x}": scalars[f"BATCH_{x}"] * found[0] for x in "ABC"}
+    changed = {**scalars, **outer, "INNER": found[0]}
+    return replace(problem, batch=found, scalars=tuple(changed.items()))
+
+
+def _along(x: str, problem: Problem, along: tuple[int, ...]) -> tuple[int | float, ...]:
+    """Returns the strides of operand "A", "B" or "C" along the dimensions of a problem's batch."""
+    scalars = dict(problem.scalars)
+    names = (f"OUTER_{x}", f"BATCH_{x}")
+    return tuple(scalars[n] if size > 1 else 0 for n, size in zip(names, along, strict=False))
 
 
 def _matrix(x: Buffer, shape: tuple[int, ...]) -> Buffer | None:
-    """Returns ``x`` viewed in ``shape``, a product's [M, N]; None if it has another number of
-    elements, or no view has that shape.
+    """Returns ``x`` viewed in ``shape``, that of :attr:`Product.own`; None if it has another number
+    of elements, or no view has that shape.
     """
     return x.reshaped(shape) if x.size == prod(shape) else None
 
@@ -132,12 +166,18 @@ def _row_step(x: Buffer) -> str:
     """Returns the letter of the stride between adjacent elements of a row: "v" for 1, "u" for 0
     (broadcast), "" for others (:class:`ptxgen.spec.epilogue.Array`).
     """
-    return "v" if x.shape[1] == 1 else {0: "u", 1: "v"}.get(x.strides[1], "")
+    return "v" if x.shape[-1] == 1 else {0: "u", 1: "v"}.get(x.strides[-1], "")
+
+
+def _strides(x: Buffer) -> tuple[int, ...]:
+    """Returns the strides of ``x``, 0 along batch dimensions of one matrix."""
+    several = (n > 1 for n in (*x.shape[:-2], 2, 2))
+    return tuple(s if more else 0 for s, more in zip(x.strides, several, strict=True))
 
 
 def _without_broadcast(x: Buffer) -> Buffer:
-    """Returns a matrix without the dimensions that are broadcast (stride 0)."""
-    for axis in (1, 0):
+    """Returns an array without the dimensions that are broadcast (stride 0)."""
+    for axis in reversed(range(x.ndim)):
         if x.strides[axis] == 0:
             x = x.one(axis, 0)
     return x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptxgen.errors import DtypeError, described
 
@@ -61,6 +61,16 @@ def joint(one: str, other: str) -> str | None:
         return one
     narrow = {one, other} - {"float32"}
     return "float32" if narrow in ({"bfloat16"}, {"float16"}) else None
+
+
+class Mixed(NamedTuple):
+    """Short dtypes of the operands of a product that differ: A's, "f32", and B's, of 16 bits."""
+
+    wide: str
+    narrow: str
+
+    def __str__(self) -> str:
+        return f"{self.wide}x{self.narrow}"
 
 
 SHORT = {name: short for long, short in DTYPES.items() for name in (long, short)}

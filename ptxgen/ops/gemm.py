@@ -6,7 +6,7 @@ The dimensions of an argument, and their order, follow from the operation's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -15,7 +15,7 @@ from typing import Any
 from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.activation import CODES
 from ptxgen.numerics.contract import AUTO_TIER, CONTRACTS, OPERATIONS, TIERS, Operation, Product
-from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, joint
+from ptxgen.numerics.dtype import DTYPES, ITEMSIZE, Mixed, joint
 from ptxgen.numerics.gemm import MATMUL
 from ptxgen.numerics.signature import BATCH, DIM_MAX, Signature
 from ptxgen.ops.views import alignment, check_vector, leading
@@ -54,8 +54,8 @@ class Gemm:
 
     ``operation``, ``product``: the operation and, for its layout, the roles of its operands.
     ``storage``: storage of A and B ("NN" .. "TT"), after transposed views have been recognised.
-    ``plan``: the plan's name. ``dtype``, ``tier``: short dtype of the operands, and the units that
-    compute. ``dims``: m, n, k of the product. ``lds``: elements from row to row of A and B.
+    ``plan``: the plan's name. ``dtype``, ``tier``: short dtype of A, and the units that compute.
+    ``dims``: m, n, k of the product. ``lds``: elements from row to row of A and B.
     ``batch``: sizes of the batch dimensions; ``steps``: strides of A and B along these, in
     elements. ``aligns``: alignment of A and B, bytes. ``sizes``: the operation's sizes by name.
     ``flags``: bits for the kernel (activation, accumulation, wide dtypes). ``operands``: A and B.
@@ -76,6 +76,12 @@ class Gemm:
     flags: int
     operands: tuple[Buffer, Buffer]
     bias: Buffer | None
+
+    @property
+    def operand_dtypes(self) -> Hashable:
+        """Short dtype of the operands, or :class:`Mixed` if B's is not A's."""
+        narrow = DTYPES[self.operands[1].dtype]
+        return self.dtype if narrow == self.dtype else Mixed(self.dtype, narrow)
 
     def launched(self, target: Buffer) -> Iterator[tuple[Problem, dict[str, Buffer]]]:
         """Yields each launch's problem and operands: "a", "b", and "c", its part of ``target``."""
@@ -120,7 +126,7 @@ class Gemm:
         sizes, batch = self.sizes, (inner[0], outer[0])
         return Problem(
             table,
-            self.dtype,
+            self.operand_dtypes,
             (
                 *(("M", m), ("N", n), ("K", max(k, 1))),
                 *(("ALIGN_A", self.aligns[0]), ("ALIGN_B", self.aligns[1])),
@@ -156,7 +162,8 @@ def lowered(
     """Records the launches of a product operation and returns its result. ``operands``: the
     arguments by name.
     """
-    given = _converted(b, signature, {n: x for n, x in operands.items() if x is not None}, tier)
+    given = {n: x for n, x in operands.items() if x is not None}
+    given = _converted(b, signature, given, layout, tier, chain)
     wanted = result_dtype(signature.name, given, out_dtype, out)
     (shape,) = signature.infer({n: x.shape for n, x in given.items()}, layout).results
     target = b.result(shape, wanted, out)
@@ -185,13 +192,26 @@ def lowered(
 
 
 def _converted(
-    b: ProgramBuilder, signature: Signature, given: dict[str, Buffer], tier: str
+    b: ProgramBuilder,
+    signature: Signature,
+    given: dict[str, Buffer],
+    layout: str,
+    tier: str,
+    chain: bool,
 ) -> dict[str, Buffer]:
-    """Converts the 16-bit operands of a product with a float32 operand to float32, exactly."""
-    first, second = (given[name].dtype for name in OPERATIONS[signature.name].arguments)
+    """Converts the 16-bit operands of a product with a float32 operand to float32, exactly. A
+    16-bit B, and a bias of its dtype, stay: kernels convert the elements that they load.
+    """
+    operation = OPERATIONS[signature.name]
+    first, second = (given[name].dtype for name in operation.arguments)
     if first == second or tier == "tc" or (own := joint(first, second)) is None:
         return given
-    return {n: b.cast(x, own) if joint(x.dtype, own) == own else x for n, x in given.items()}
+    loaded = first == own and operation.products[layout].operands == (0, 1) and not chain
+    kept = {second} if loaded else set()
+    return {
+        n: b.cast(x, own) if x.dtype not in kept and joint(x.dtype, own) == own else x
+        for n, x in given.items()
+    }
 
 
 def read(
@@ -247,7 +267,7 @@ def read(
         raise OptionError(
             f"tier is {tier!r}; {operation.name} of {dtype} takes {', '.join(map(repr, takes))}"
         )
-    own = a.dtype
+    own = other.dtype
     flags = CODES[activation or "none"] << ACTIVATION_SHIFT
     if accumulate:
         flags |= CONTINUE if plan.continued else ACCUMULATE
@@ -314,7 +334,7 @@ def table_of(storage: str, plan: str, dtype: str, tier: str) -> tuple[str, ...] 
 
 
 def _kind(operation: Operation, given: Mapping[str, Buffer], tier: str) -> tuple[str, str]:
-    """Returns the operands' short dtype and the tier; raises DtypeError."""
+    """Returns A's short dtype and the tier; raises DtypeError."""
     first, second = operation.arguments
     a, b = given[first], given[second]
     if tier == "auto":
@@ -329,12 +349,13 @@ def _kind(operation: Operation, given: Mapping[str, Buffer], tier: str) -> tuple
             f"{first} has dtype {a.dtype}; takes {' or '.join(served)} (tier {tier!r}); "
             f"convert it first"
         )
-    if b.dtype != a.dtype:
+    loaded = tier == "simt" and joint(a.dtype, b.dtype) == a.dtype  # kernels convert B
+    if b.dtype != a.dtype and not loaded:
         beside = [n for n in DTYPES if n != a.dtype and tier == "simt" and joint(a.dtype, n)]
         takes = " or ".join((f"{a.dtype}, that of {first}", *beside))
         raise DtypeError(f"{second} has dtype {b.dtype}; takes {takes}")
     bias = given.get("bias")
-    if bias is not None and bias.dtype not in (accepted := _mixed(a.dtype)):
+    if bias is not None and bias.dtype not in (accepted := _mixed(b.dtype)):
         raise DtypeError(f"bias has dtype {bias.dtype}; takes {' or '.join(accepted)}")
     return served[a.dtype], tier
 

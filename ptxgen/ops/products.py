@@ -88,9 +88,9 @@ def linear(
         float32, bfloat16, float16 or float64, the same for x and w. ``bias`` has theirs, and so
         does the result. Where these have 16 bits, ``bias`` may be float32, and so may the result,
         if ``out`` or ``out_dtype`` say so. Where one of x and w is float32 and the other has 16
-        bits, a step of its own converts the other (and a 16-bit bias) to float32, exactly, and the
-        product is that of float32. A weight that is used often is better converted once, by
-        ``ptxgen.functions.cast(w, "float32")``: the bits are the same.
+        bits, the product is that of float32, with the 16-bit elements converted, exactly. Kernels
+        convert those of w, and of a bias of its dtype, as they load them: a weight that is kept in
+        16 bits costs half the bytes. A step before the product converts a 16-bit x.
     Tiers
         ``"simt"``: FMA units, contract ``fma/3`` (``fma64/2`` of float64); all dtypes. ``"tc"``:
         tensor cores, contract ``tc16/3``; 16-bit dtypes. ``"auto"``: tc for 16 bits, else simt.

@@ -13,6 +13,7 @@ from ptxgen.dispatch import Choice, candidates, choose
 from ptxgen.dispatch.predict import bounds, epilogue
 from ptxgen.errors import DeviceError, OptionError, SpecError
 from ptxgen.expr import Expr
+from ptxgen.numerics.dtype import Mixed
 from ptxgen.numerics.weight_format import Quantized
 from ptxgen.runtime import Device, Launch, Parameters, ScratchLaunch, TensorBox
 from ptxgen.spec import ARCHITECTURES, KernelSpec, Key, Param, Problem, Route, Step, standing_for
@@ -267,7 +268,8 @@ def forced(problem: Problem, arch: str, sms: int, kernel: str) -> tuple[Route, C
     space = TABLES[problem.table].space
     what = f"kernel {kernel} does not serve {problem} on {arch}"
     if takes != problem.dtype:
-        got = problem.dtype if isinstance(problem.dtype, str | Quantized) else "another formula"
+        has_name = isinstance(problem.dtype, str | Quantized | Mixed)
+        got = problem.dtype if has_name else "another formula"
         raise OptionError(f"{what}: it takes {takes}, got {got}")
     if problem.count > 1 and not route.batched:
         raise OptionError(f"{what}: it takes no batches")

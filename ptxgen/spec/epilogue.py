@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ptxgen.expr import Expr
 from ptxgen.numerics.contract import K, M, N
-from ptxgen.numerics.dtype import ITEMSIZE
+from ptxgen.numerics.dtype import ITEMSIZE, Mixed
 from ptxgen.numerics.formula import STORED, Formula
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Param, ptr
@@ -60,17 +60,24 @@ class Array(NamedTuple):
 class Epilogue:
     """An epilogue: ``formula`` is applied to the result of a product of ``dtype`` operands.
 
-    Its inputs are :data:`PRODUCT`, the result rounded to ``dtype`` as it would have been stored,
-    and arrays ``x0``, ``x1``, ... whose steps are the letters of ``steps`` (:class:`Array`). Its
-    outputs are ``c``, stored in place of the product's result, and ``y1``, ``y2``, ...
+    Its inputs are :data:`PRODUCT`, the result rounded to :attr:`product` as it would have been
+    stored, and arrays ``x0``, ``x1``, ... whose steps are the letters of ``steps``
+    (:class:`Array`). Its outputs are ``c``, stored in place of the product's result, and ``y1``,
+    ``y2``, ... ``batched``: whether the arrays have strides along the two dimensions of a batch.
     """
 
-    dtype: str
+    dtype: str | Mixed
     formula: Formula
     steps: str
+    batched: bool = False
 
     def __str__(self) -> str:
-        return f"{self.dtype} {self.formula} {self.steps}"
+        return f"{self.dtype} {self.formula} {self.steps}" + " batched" * self.batched
+
+    @property
+    def product(self) -> str:
+        """Dtype of the product's result."""
+        return self.dtype.wide if isinstance(self.dtype, Mixed) else self.dtype
 
     @cached_property
     def reads(self) -> tuple[Array, ...]:
@@ -94,7 +101,8 @@ class Epilogue:
         """Bytes of A, B and C of the product, each read or written once; the formula's other arrays
         are not included.
         """
-        return (M * K + K * N + M * N) * ITEMSIZE[self.dtype]
+        b = self.dtype.narrow if isinstance(self.dtype, Mixed) else self.dtype
+        return (M * K + M * N) * ITEMSIZE[self.product] + K * N * ITEMSIZE[b]
 
     @property
     def arrays(self) -> tuple[Array, ...]:
@@ -108,8 +116,12 @@ class Epilogue:
 
     @property
     def pitches(self) -> Iterator[Param]:
-        """Row-stride parameters of the formula's arrays, except ``c``."""
-        yield from (Param(a.pitch, "i64") for a in self.arrays[1:])
+        """Stride parameters of the formula's arrays, except ``c``: from row to row, and along the
+        inner and the outer dimension of a batch.
+        """
+        for a in self.arrays[1:]:
+            along = (f"batch_{a.name}", f"outer_{a.name}") if self.batched else ()
+            yield from (Param(name, "i64") for name in (a.pitch, *along))
 
     @property
     def statements(self) -> Iterator[str]:

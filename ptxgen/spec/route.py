@@ -205,7 +205,7 @@ class RouteTable:
 
     ``dtypes``: dtypes that the table supports. ``routes`` are written for the first;
     :meth:`Route.of` derives the others, which differ only in the types that kernels read and write.
-    ``opened``: True if the table supports all other dtypes, too; or a type whose instances it
+    ``opened``: True if the table supports all other dtypes, too; or types whose instances it
     supports. Their kernels are derived on first use. ``pinned``: returns a few such kernels for the
     goldens, so that these cover every line of a template. ``partial``: some problems have no route;
     the caller has a fallback.
@@ -214,7 +214,7 @@ class RouteTable:
     space: Space
     routes: tuple[Route, ...]
     dtypes: tuple[Any, ...] = ("f32",)
-    opened: bool | type = False
+    opened: bool | type | tuple[type, ...] = False
     partial: bool = False
     pinned: Callable[[], Iterable[KernelSpec]] = tuple
 
@@ -224,9 +224,9 @@ class RouteTable:
 
     def takes(self, dtype: Hashable) -> bool:
         """Returns whether the table supports problems of ``dtype``."""
-        if isinstance(self.opened, type):
-            return dtype in self.dtypes or isinstance(dtype, self.opened)
-        return self.opened or dtype in self.dtypes
+        if isinstance(self.opened, bool):
+            return self.opened or dtype in self.dtypes
+        return dtype in self.dtypes or isinstance(dtype, self.opened)
 
     @cached_property
     def named(self) -> dict[str, Route]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from ptxgen.expr import Expr, ceil_div
 from ptxgen.numerics.contract import CONTRACTS, FMA, ITEMSIZE, Contract, K, M, N
+from ptxgen.numerics.dtype import Mixed
 from ptxgen.spec.abi import Abi
 from ptxgen.spec.base import ARCHITECTURES, WARP, Expect, check
 from ptxgen.spec.epilogue import Epilogue
@@ -28,6 +29,9 @@ each."""
 
 DTYPES = [dtype for dtype, contract in CONTRACTS["simt"].items() if contract == FMA]
 """Dtypes of the operands: f32, or 16-bit floats that are upcast to f32."""
+BUSY = 32
+"""Outputs of a thread from which the main loop has no time to upcast 16-bit elements of B that it
+reads from shared memory: they are upcast on their way there, whose copies go through registers."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class SimtSpec(StagedSpec):
     ``ctas_per_sm``: CTAs that share an SM, which bounds the registers. ``raster``: tile rows of a
     band, which share columns of B in L2. ``persistent``: CTAs of a bounded grid loop over the
     tiles, with 64-bit indices. ``fma_order``: order in which a thread updates its outputs, one of
-    :data:`ORDERS`.
+    :data:`ORDERS`. ``dtype_a``: "f32" if A is f32 and B, of 16 bits, has another dtype (``dtype``).
     """
 
     layout: str
@@ -75,6 +79,7 @@ class SimtSpec(StagedSpec):
     min_arch: str = "sm_80"
     contract: Contract = FMA
     epilogue: Epilogue | None = None
+    dtype_a: str | None = None
 
     family: ClassVar[str] = "simt"
     template: ClassVar[str] = "simt/gemm.cu.j2"
@@ -91,6 +96,8 @@ class SimtSpec(StagedSpec):
             split=SPLITS,
         )
         name = self.name
+        mixed = self.dtype_a is None or (self.dtype_a == "f32" != self.dtype)
+        check(mixed, name, "dtype_a, beside a B of 16 bits", self.dtype_a, "f32")
         one = self.warps_m * self.warps_n == 1
         what = "lanes is a warp, or 8 or 16 with one (part of a) warp per slice"
         legal = self.lanes == WARP or (self.lanes in (8, 16) and one)
@@ -120,9 +127,9 @@ class SimtSpec(StagedSpec):
         extent, width, threads = self.extent(x), self.width(x), self.slice_threads
         legal = K_COPIES if k_contiguous else OUTER_COPIES
         check(copy in legal, name, f"copy_{x} in layout {self.layout}", copy, legal)
-        narrow = [dtype for dtype in DTYPES if dtype != "f32"]
-        packs = copy != "packed" or self.dtype in narrow
-        check(packs, name, f"dtype of packed {x}, of 16 bits", self.dtype, narrow)
+        own, narrow = self.operand_dtype(x), [dtype for dtype in DTYPES if dtype != "f32"]
+        packs = copy != "packed" or own in narrow
+        check(packs, name, f"dtype of packed {x}, of 16 bits", own, narrow)
         if not k_contiguous:
             self.check_divides(f"copy width divides b{x}", width, extent)
             per_k = extent // width
@@ -138,16 +145,39 @@ class SimtSpec(StagedSpec):
         whole = extent % at_once == 0 or extent < at_once
         check(whole, name, f"rows of {x} copied at once divide the tile", at_once, extent)
 
+    def of(self, dtype: Hashable) -> Self:
+        """Returns this kernel for another dtype, for operands of two dtypes (:class:`Mixed`), or
+        with an :class:`Epilogue`.
+        """
+        if not isinstance(dtype, Mixed):
+            return super().of(dtype)
+        busy = self.copy_b == "vector" and self.tm * self.tn >= BUSY
+        copy_b = "packed" if busy else self.copy_b
+        return replace(self, dtype=dtype.narrow, dtype_a=dtype.wide, copy_b=copy_b)
+
     # -- derived --------------------------------------------------------------
+    @property
+    def label(self) -> str:
+        dtype = f"{self.dtype_a}x{self.dtype}" if self.dtype_a else self.dtype
+        return f"{self.layout.lower()}_{dtype}_{self.bm}x{self.bn}x{self.bk}"
+
     @property
     def lanes_n(self) -> int:
         """Lanes of a slice along n."""
         return self.lanes // self.lanes_m
 
     @property
-    def element(self) -> str:
-        """C++ type of the operands' elements."""
-        return ctypes(self.dtype)[0]
+    def abi(self) -> Abi:
+        kind = self.dtype_a
+        return abi(self.dtype, batched=self.batched, epilogue=self.epilogue, dtype_a=kind)
+
+    def operand_dtype(self, operand: str) -> str:
+        """Returns the dtype of operand "a" or "b" in global memory."""
+        return (self.dtype_a if operand == "a" else None) or self.dtype
+
+    def element(self, operand: str) -> str:
+        """Returns the C++ type of the elements of operand "a" or "b"."""
+        return ctypes(self.operand_dtype(operand))[0]
 
     @property
     def copies(self) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -161,12 +191,13 @@ class SimtSpec(StagedSpec):
 
     def raw(self, operand: str) -> bool:
         """Returns whether operand "a" or "b" has 16-bit elements in shared memory."""
-        return self.dtype != "f32" and dict(self.copies)[operand] in RAW_COPIES
+        return self.operand_dtype(operand) != "f32" and dict(self.copies)[operand] in RAW_COPIES
 
     def held(self, operand: str) -> bool:
         """Returns whether threads copy operand "a" or "b" through registers, not by cp.async."""
         copy = dict(self.copies)[operand]
-        return copy == "staged" if self.dtype == "f32" else copy not in RAW_COPIES
+        wide = self.operand_dtype(operand) == "f32"
+        return copy == "staged" if wide else copy not in RAW_COPIES
 
     @property
     def staged(self) -> bool:
@@ -188,7 +219,7 @@ class SimtSpec(StagedSpec):
         """Returns how many neighbouring elements of ``operand`` a thread copies at a time."""
         copy = dict(self.copies)[operand]
         if copy in RAW_COPIES:
-            return 16 // ITEMSIZE[self.dtype]
+            return 16 // ITEMSIZE[self.operand_dtype(operand)]
         return 4 if copy in ("staged", "packed") else 1
 
     @property
@@ -203,7 +234,7 @@ class SimtSpec(StagedSpec):
     @property
     def k_vector(self) -> int:
         """Number of k's that a thread loads from shared memory at a time."""
-        return 16 // ITEMSIZE[self.dtype] if "kvector" in (self.copy_a, self.copy_b) else 1
+        return min((self.width(x) for x, copy in self.copies if copy == "kvector"), default=1)
 
     def group(self, operand: str) -> int:
         """Returns how many neighbouring rows of A or columns of B a thread multiplies."""
@@ -264,7 +295,7 @@ class SimtSpec(StagedSpec):
         return 4 * (self.totals_offset + totals)
 
     def alignment(self, x: str) -> int:
-        return self.width(x) * ITEMSIZE[self.dtype]
+        return self.width(x) * ITEMSIZE[self.operand_dtype(x)]
 
     @property
     def own_bounds(self) -> list[tuple[str, Expr]]:
@@ -345,6 +376,10 @@ class ReduceSpec(SumsSpec):
     def context(self) -> Mapping[str, Any]:
         own = self.epilogue.context if self.epilogue else {}
         return {**super().context, **own}
+
+    def seen(self, dtype: Hashable) -> Hashable:
+        """Returns ``dtype``; of operands of two dtypes B's, as flags say which arrays are f32."""
+        return dtype.narrow if isinstance(dtype, Mixed) else super().seen(dtype)
 
     def of(self, dtype: Hashable) -> Self:
         """Returns this kernel for another dtype, or with an :class:`Epilogue`."""

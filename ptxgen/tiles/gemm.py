@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from ptxgen.numerics.contract import DEFAULT_PLAN, PLANS
+from ptxgen.numerics.dtype import Mixed
 from ptxgen.numerics.formula import Formula, Output, cast, read
 from ptxgen.spec import LAYOUTS, KernelSpec, Key, Route, RouteTable
 from ptxgen.spec.epilogue import PRODUCT, Epilogue
@@ -36,11 +37,18 @@ def concludes(key: Key) -> bool:
     return key in TABLES and key[1] != "chain" and key[2] != "f64"
 
 
+def mixes(key: Key) -> bool:
+    """Returns whether the kernels of the table ``key`` support an f32 A beside a B of 16 bits
+    (:class:`ptxgen.numerics.dtype.Mixed`).
+    """
+    return concludes(key) and key[2:] == ("f32", "simt")
+
+
 def _table(module: str, key: Key) -> RouteTable:
     routes: tuple[Route, ...] = importlib.import_module(f"ptxgen.tiles.{module}").ROUTES[key]
     plan = PLANS[routes[0].main.contract.name][key[1]]
     pinned = partial(_pinned, key, routes) if key in _PINNED else tuple
-    others = Epilogue if concludes(key) else False
+    others = (Epilogue, *((Mixed,) if mixes(key) else ())) if concludes(key) else False
     return RouteTable(space(plan), routes, WIDTHS[key[2]], opened=others, pinned=pinned)
 
 

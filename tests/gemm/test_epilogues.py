@@ -43,7 +43,7 @@ def drawn(dtype, *shape):
     rng = numpy.random.default_rng(sum(shape))
     x = rng.standard_normal(shape, dtype="f4")
     if len(shape) > 1 and shape[0] > 2:
-        x[-1, : len(SPECIALS)] = SPECIALS[: shape[1]]
+        x[-1, ..., : len(SPECIALS)] = SPECIALS[: shape[-1]]
     with numpy.errstate(over="ignore"):
         return x.astype(DTYPES[dtype])
 
@@ -135,6 +135,59 @@ def test_every_kernel_has_the_bits_of_separate_steps(what, dtype):
 def renewed(program, forced):
     """The only step of this program, by the kernel of another."""
     return replace(only(program), kernel=forced.kernel)
+
+
+def batched(a, b, bias, columns, row):
+    """Products of a batch; for each a number for each row, and for those along its last dimension
+    numbers for each column.
+    """
+    y = ptxgen.matmul(a, b, bias)
+    return y, f.mul(f.tanh(f.add(y, columns)), row, out_dtype="float16")
+
+
+BATCHES = {
+    "two dimensions": ((2, 3, 5, 17), (2, 3, 17, 8)),
+    "unaligned": ((2, 3, 5, 17), (2, 3, 17, 7)),
+    "shared": ((3, 1, 5, 16), (4, 16, 8)),
+    "chunks": ((2, 3, 2064), (2, 2064, 8)),
+    "one of them": ((1, 2, 5, 16), (1, 2, 16, 8)),
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "dtype"),
+    [
+        *((w, "f32") for w in BATCHES if w != "chunks"),
+        pytest.param("chunks", "f32", marks=pytest.mark.long),
+        ("two dimensions", "bf16"),
+    ],
+)
+def test_kernels_of_batches_have_the_bits_of_separate_steps(what, dtype):
+    a, b = (drawn(dtype, *s) for s in BATCHES[what])
+    *lead, m, n = ptxgen.matmul(a, b).shape
+    arrays = a, b, drawn(dtype, n), drawn("f32", lead[-1], 1, n), drawn("f16", *lead, m, 1)
+    expected = batched(*arrays)
+    step = only(graph.trace(batched, *arrays))
+    assert step.problem.count == numpy.prod(lead) and step.problem.dtype.batched
+    assert {a.step for a in step.problem.dtype.reads} == {"u", "v"}
+    for route in ways(step).values():
+        if not route.batched:
+            continue
+        forced = replace(step, kernel=route.name)
+        run = ptxgen.capture(
+            batched,
+            *arrays,
+            passes=lambda p, forced=forced: replace(p, steps=(renewed(p, forced),)),
+        )
+        for x, y in zip(run(*arrays), expected, strict=True):
+            assert x.tobytes() == y.tobytes(), route.name
+
+
+def test_rows_of_a_batch_that_share_b_are_one_product():
+    """A batch that is one taller product has a formula without the strides of a batch."""
+    a, b, r = drawn("f32", 4, 5, 16), drawn("f32", 16, 8), drawn("f32", 4, 5, 8)
+    step = only(graph.trace(lambda a, b, r: f.add(ptxgen.matmul(a, b), r), a, b, r))
+    assert step.problem.count == 1 and not step.problem.dtype.batched
 
 
 def test_no_kernel_of_wgmma_is_among_them():
@@ -308,8 +361,8 @@ def refused():
     """Functions, by what is the matter, of x [6, 8], w [8, 8] and r [6, 8]."""
     linear = ptxgen.linear
     return {
-        "a batch": lambda x, w, r: f.mul(
-            ptxgen.matmul(x.reshape(2, 3, 8), x.reshape(2, 8, 3)), 2.0
+        "a batch into a part": lambda x, w, r: f.mul(
+            ptxgen.matmul(x.reshape(2, 3, 8), x.reshape(2, 8, 3))[:, :2], 2.0
         ),
         "a wider result": lambda x, w, r: f.mul(
             linear(x, w, out_dtype="float32", layout="kn"), 2.0

@@ -1,4 +1,4 @@
-"""Products of operands of two dtypes: float32 beside 16 bits, which is brought to it exactly."""
+"""Products of operands of two dtypes: float32 beside 16 bits, which is converted to it exactly."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from batch_cases import numbers
 from bits import NUMPY, same_bits
 
 import ptxgen
-from ptxgen import reference
-from ptxgen.errors import DtypeError
+from ptxgen import functions as f
+from ptxgen import graph, reference
+from ptxgen.errors import DtypeError, OptionError
+from ptxgen.numerics.contract import DEFAULT_PLAN
+from ptxgen.numerics.dtype import Mixed
 from ptxgen.ops.explaining import program_of
 from ptxgen.runtime.cpu import CpuDevice
+from ptxgen.spec import LAYOUTS
+from ptxgen.tiles import TABLES
+from ptxgen.tiles.gemm import mixes
 
 PAIRS = ("f32", "bf16"), ("bf16", "f32"), ("f32", "f16"), ("f16", "f32")
 SHAPES = {
@@ -95,12 +101,101 @@ def test_other_pairs_are_refused():
         ptxgen.linear(x["f32"], x["bf16"], x["f64"][0], layout="kn")
 
 
-def test_the_program_says_so():
-    """A step that widens what is narrow, into memory of the program, and one that multiplies."""
-    for option, moved in ({"w": "bf16"}, 4 * 8 * 24), ({"x": "f16"}, 4 * 16 * 24):
-        steps = program_of("linear", (16, 8, 24), options=option).steps
-        assert [step.problem.what.split()[0] for step in steps] == ["cast_f32", "linear"]
-        (made,) = steps[0].writes()
-        assert made.dtype == "float32" and made.nbytes == moved
-        assert any(b.memory is made.memory for b in steps[1].reads())
+def test_kernels_read_a_16_bit_second_operand_as_it_is():
+    """A weight of 16 bits, and a bias of its dtype, cost no step; a 16-bit x is converted first."""
+    for what, first, second in (("linear", "x", "w"), ("linear_dgrad", "dy", "w")):
+        (step,) = program_of(what, (16, 8, 24), options={second: "bf16"}).steps
+        assert step.problem.dtype == Mixed("f32", "bf16")
+        assert {b.dtype for b in step.reads()} == {"float32", "bfloat16"}
+        cast, step = program_of(what, (16, 8, 24), options={first: "f16"}).steps
+        assert cast.problem.what.startswith("cast_f32") and step.problem.dtype == "f32"
     assert len(program_of("linear", (16, 8, 24), "bf16", options={"w": "bf16"}).steps) == 1
+    x, w = numbers(5, 16), numbers(8, 16, dtype="f16")
+    for of_bias, steps in (("f16", 1), ("f32", 1), ("bf16", 2)):
+        given = x, w, numbers(8, dtype=of_bias)
+        program = graph.trace(lambda x, w, b: ptxgen.linear(x, w, b, layout="nk"), *given)
+        assert len(program.steps) == steps, of_bias
+
+
+def test_a_capture_multiplies_by_the_parameters_as_they_are():
+    """A network whose parameters have 16 bits: a step for each layer, no array of float32 beside
+    activations, and new parameters at a replay.
+    """
+
+    def network(x, up, bias, down):
+        return ptxgen.linear(f.tanh(ptxgen.linear(x, up, bias, layout="nk")), down, layout="nk")
+
+    x, up, down = numbers(3, 16), numbers(24, 16, dtype="f16"), numbers(8, 24, dtype="f16")
+    given = x, up, numbers(24, dtype="f16"), down
+    captured = ptxgen.capture(network, *given, passes=graph.fewer)
+    assert [s.problem.what.split()[0] for s in captured.program.steps] == ["linear+tanh", "linear"]
+    assert [m.nbytes for m in captured.program.temporaries] == [4 * 3 * 24]
+    for arrays in (given, (x, -up, *given[2:])):
+        expected = network(*wide(*arrays))
+        same_bits(captured(*arrays), expected)
+        same_bits(network(*arrays), expected)
+
+
+CHUNKED = 2064
+"""Length of a reduction of several chunks."""
+KEYS = [(layout, DEFAULT_PLAN, "f32", "simt") for layout in LAYOUTS]
+
+
+def test_every_kernel_of_float32_has_a_twin_with_weaker_conditions():
+    """A twin is correct wherever the float32 kernel is, so that the proved dispatcher serves it."""
+    assert [key for key in TABLES if mixes(key)] == KEYS
+    for key in KEYS:
+        for route in TABLES[key].routes:
+            for narrow in ("f16", "bf16"):
+                main = route.of(Mixed("f32", narrow)).main
+                assert (main.operand_dtype("a"), main.operand_dtype("b")) == ("f32", narrow)
+                assert main.grid == route.main.grid and main.batched == route.main.batched
+                for x, of_element in (("a", 4), ("b", 2)):
+                    asked, known = main.alignment(x), route.main.alignment(x)
+                    assert asked <= known if known > 4 else asked <= of_element, (main.name, x)
+
+
+SMALL = 2048
+"""Most outputs of a tile in kernels that are always tested."""
+
+
+def routes(key, narrow, every):
+    """Routes of a table for operands of two dtypes: all, or a small one for each way to copy."""
+    found = [route.of(Mixed("f32", narrow)) for route in TABLES[key].routes]
+    if every:
+        return found
+    small = [route for route in found if route.main.bm * route.main.bn <= SMALL]
+    ways = {(r.main.copy_a, r.main.copy_b, r.main.split): r for r in small}
+    return [*ways.values()]
+
+
+def check(layout, narrow, every=False):
+    """Compares kernels with the oracle: unaligned, aligned, and in several chunks."""
+    how = {f"transpose_{x}": layout[i] == "T" for i, x in enumerate("ab")}
+    for route in routes((layout, DEFAULT_PLAN, "f32", "simt"), narrow, every):
+        ran = 0
+        for m, n, k in ((5, 21, 37), (8, 24, 40), (4, 16, CHUNKED)):
+            a, b, bias = numbers(m, k), numbers(k, n, dtype=narrow), numbers(n, dtype=narrow)
+            expected = reference.matmul(*wide(a, b, bias))
+            given = (x.T.copy() if t else x for x, t in zip((a, b), how.values(), strict=True))
+            try:
+                got = ptxgen.matmul(*given, bias, kernel=route.name, **how)
+            except OptionError as error:  # by alignment, or by the number of chunks
+                assert "requires" in str(error)
+                continue
+            same_bits(got, expected, spec=route.name)
+            ran += 1
+        assert ran, route.name
+
+
+@pytest.mark.parametrize(
+    ("layout", "narrow"), [("NT", "f16"), pytest.param("NN", "bf16", marks=pytest.mark.long)]
+)
+def test_each_way_to_copy_has_the_bits_of_float32(layout, narrow):
+    check(layout, narrow)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("layout", ["NN", "NT", "TT"])  # those of TN copy a weight as NN does
+def test_every_kernel_has_the_bits_of_float32(layout):
+    check(layout, "f16", every=True)

@@ -159,16 +159,18 @@ def abi(
     batched: bool = False,
     aliased: bool = False,
     epilogue: Epilogue | None = None,
+    dtype_a: str | None = None,
 ) -> Abi:
     """Returns the parameters of a GEMM kernel whose operands are of ``dtype``, with the scalar
     parameters ``more`` at the end. ``batched``: adds the strides of a batch. ``aliased``: omits
     ``__restrict__`` from the operands. ``epilogue``: adds the arrays of a fused formula.
+    ``dtype_a``: dtype of A, if it is not ``dtype``.
     """
     operand, beside, accumulator = ctypes(dtype)
     alone = "" if aliased else " __restrict__"
     return Abi(
         (
-            ptr("a", f"const {operand}*{alone}"),
+            ptr("a", f"const {ctypes(dtype_a or dtype)[0]}*{alone}"),
             ptr("b", f"const {operand}*{alone}"),
             ptr("bias", f"const {beside}*{alone}", optional=True),
             ptr("c", f"{beside}*"),
@@ -195,6 +197,7 @@ MEANINGS: Mapping[str, str] = {
     "producer_warps": "warps that only copy (0: all warps copy)",
     "copy_a": "copy method of A to shared memory",
     "copy_b": "copy method of B to shared memory",
+    "dtype_a": "dtype of A, if B has another (-: the same)",
     "cta_threads": "threads of a CTA",
     "ctas_per_sm": "CTAs that share an SM (bounds registers a thread)",
     "epilogue": "formula applied to the result before it is stored (-: none)",
@@ -238,7 +241,8 @@ _Spec = TypeVar("_Spec", bound=KernelSpec)
 
 def with_epilogue(kernel: _Spec, epilogue: Epilogue) -> _Spec:
     """Returns ``kernel`` with a fused epilogue formula."""
-    found: _Spec = replace(cast(Any, kernel), dtype=epilogue.dtype, epilogue=epilogue)
+    plain = kernel.of(kernel.seen(epilogue.dtype))
+    found: _Spec = replace(cast(Any, plain), epilogue=epilogue)
     return found
 
 
@@ -280,7 +284,7 @@ class GemmSpec(KernelSpec):
         if not isinstance(dtype, Epilogue):
             return super().of(dtype)
         check(self.takes(dtype), self.name, "epilogue", "a formula", "none")
-        return super().of(dtype.dtype) if self.split == "workspace" else with_epilogue(self, dtype)
+        return self.of(dtype.dtype) if self.split == "workspace" else with_epilogue(self, dtype)
 
     @property
     def abi(self) -> Abi:

@@ -601,6 +601,21 @@ def irfftn(
     out: Array | tuple[Array, ...] | None = None,
     stream: Stream = None,
 ) -> ArrayT: ...
+def istft(
+    x: ArrayT,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Array | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+    *,
+    check: bool = False,
+    stream: Stream = None,
+) -> ArrayT: ...
 @overload
 def layer_norm(
     x: ArrayT,
@@ -769,6 +784,27 @@ def log_mel(
     spectrum: ArrayT,
     filters: Array,
     *,
+    floor: float = 1e-10,
+    clamp: float | None = None,
+    stream: Stream = None,
+) -> ArrayT: ...
+def log_mel_spectrogram(
+    waveform: ArrayT,
+    sample_rate: float = 16000.0,
+    *,
+    n_fft: int = 400,
+    hop_length: int = 160,
+    win_length: int | None = None,
+    window: Array | None = None,
+    n_mels: int = 80,
+    low: float = 0.0,
+    high: float | None = None,
+    scale: str = 'slaney',
+    norm: str = 'slaney',
+    center: bool = True,
+    pad_mode: str = 'reflect',
+    normalized: bool = False,
+    drop_last: bool = False,
     floor: float = 1e-10,
     clamp: float | None = None,
     stream: Stream = None,
@@ -1224,6 +1260,20 @@ def std(
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
     kernel: str | None = None,
+) -> ArrayT: ...
+def stft(
+    x: ArrayT,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Array | None = None,
+    center: bool = True,
+    pad_mode: str = 'reflect',
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool = True,
+    *,
+    stream: Stream = None,
 ) -> ArrayT: ...
 def sum(
     x: ArrayT,

@@ -532,6 +532,21 @@ def irfftn(
     out: Any = None,
     stream: Any = None,
 ) -> NDArray[Any]: ...
+def istft(
+    x: ArrayLike,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: ArrayLike | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+    *,
+    check: bool = False,
+    stream: Any = None,
+) -> NDArray[Any]: ...
 @overload
 def layer_norm(
     x: ArrayLike,
@@ -681,6 +696,27 @@ def log_mel(
     spectrum: ArrayLike,
     filters: ArrayLike,
     *,
+    floor: float = 1e-10,
+    clamp: float | None = None,
+    stream: Any = None,
+) -> NDArray[Any]: ...
+def log_mel_spectrogram(
+    waveform: ArrayLike,
+    sample_rate: float = 16000.0,
+    *,
+    n_fft: int = 400,
+    hop_length: int = 160,
+    win_length: int | None = None,
+    window: ArrayLike | None = None,
+    n_mels: int = 80,
+    low: float = 0.0,
+    high: float | None = None,
+    scale: str = 'slaney',
+    norm: str = 'slaney',
+    center: bool = True,
+    pad_mode: str = 'reflect',
+    normalized: bool = False,
+    drop_last: bool = False,
     floor: float = 1e-10,
     clamp: float | None = None,
     stream: Any = None,
@@ -1143,6 +1179,20 @@ def std(
     kernel: Any = None,
     stream: Any = None,
     **numbers: Any,
+) -> NDArray[Any]: ...
+def stft(
+    x: ArrayLike,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: ArrayLike | None = None,
+    center: bool = True,
+    pad_mode: str = 'reflect',
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool = True,
+    *,
+    stream: Any = None,
 ) -> NDArray[Any]: ...
 def sum(
     x: ArrayLike,

@@ -985,6 +985,40 @@ def _segments(d: Draw, *, peaks: bool = False) -> dict[str, Any]:
     return {"spectra": x, "segments": segments} | how | d.some("scale", 0.5)
 
 
+def _framed(d: Draw, n_fft: int, dtype: str) -> dict[str, Any]:
+    """Options of short-time transforms, with windows that never add up to zero."""
+    length = d.one(n_fft, max(n_fft - 1, 1))
+    given = {"n_fft": n_fft, "hop_length": d.one(1, max(length // 3, 1), length)}
+    given |= {"win_length": length} if length < n_fft else d.some("win_length", n_fft)
+    real = {"c64": "f32", "c128": "f64"}.get(dtype, dtype)
+    window = (0.5 + d.numpy.random(length)).astype(KINDS[real])
+    return given | d.some("window", lambda: d.placed(window)) | d.some("normalized", True)
+
+
+def _stft(d: Draw) -> dict[str, Any]:
+    n_fft, dtype = d.one(1, 2, 5, 8, 12), d.one("f32", "f64", "c64", "c128")
+    given = _framed(d, n_fft, dtype) | d.some("center", False) | d.some("onesided", False)
+    given |= d.some("pad_mode", d.one("constant", "replicate", "circular"))
+    given |= d.some("return_complex", False, 0.2)
+    return {"x": d.array((*d.one((), (2,)), n_fft + d.size(20)), dtype)} | given
+
+
+def _istft(d: Draw) -> dict[str, Any]:
+    n_fft, dtype, whole = d.one(2, 5, 8, 12), d.one("c64", "c128"), d.maybe(0.3)
+    given = _framed(d, n_fft, dtype) | {"hop_length": 1} | d.some("length", n_fft // 2)
+    given |= {"return_complex": True} if whole else {}
+    shape = n_fft if whole else n_fft // 2 + 1, n_fft + d.size(6)
+    return {"x": d.array((*d.one((), (2,)), *shape), dtype)} | given
+
+
+def _spectrogram(d: Draw) -> dict[str, Any]:
+    n_fft, dtype = d.one(8, 12, 25), d.one("f32", "f64")
+    given = {"n_fft": n_fft, "hop_length": d.one(3, n_fft // 2), "n_mels": d.one(1, 2, 5)}
+    given |= {"floor": 1e-3} | d.some("scale", "htk") | d.some("norm", None)
+    given |= d.some("drop_last", True) | d.some("low", 700.0) | d.some("high", 3000.0)
+    return {"waveform": d.array((*d.one((), (2,)), 2 * n_fft + d.size(20)), dtype)} | given
+
+
 def _transform(name: str) -> Callable[[Draw], dict[str, Any]]:
     def draw(d: Draw) -> dict[str, Any]:
         row, dtypes = ROWS[name], {"spectrum": ("f32", "f64"), "half": ("c64", "c128")}
@@ -1046,6 +1080,7 @@ def written() -> dict[str, Operation]:
         *(("bincount", _bincount), ("unique", _unique), ("log_mel", _mel)),
         *(("welch", _segments), ("welch_peaks", partial(_segments, peaks=True))),
         *((name, _transform(name)) for name in ROWS),
+        *(("stft", _stft), ("istft", _istft), ("log_mel_spectrogram", _spectrogram)),
         *(("splat_prepare", _scene), ("splat_sort", _listed)),
         *(("splat_rasterize", _rastered), ("splat_render", _rendered)),
         *(("rms_norm_wgrad", _wgrads("rstd")), ("layer_norm_wgrad", _wgrads("mean", "rstd"))),

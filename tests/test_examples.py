@@ -25,6 +25,7 @@ SAYS = {
     "quantized_checkpoint": "the tokens and logits of a sequence do not depend on the batch",
     "compile_model": "results and gradients have the same bits",
     "splats": "identical losses and splats in both runs",
+    "spectrogram": "alone: the same bits",
     "whole_models": "no result depends on the batch",
     "model_families": "no result depends on the batch",
 }

@@ -54,6 +54,8 @@ TITLES = {
     "triangular": "Triangular systems",
     "fft": "Fourier transforms",
     "fft_functions": "Fourier transforms",
+    "stft": "Fourier transforms",
+    "spectrogram": "Spectra",
     "quantized": "Quantized products",
     "int4": "Quantized products",
     "reductions": "Reductions, norms, losses",
@@ -113,6 +115,7 @@ NUMBERS = {
     "widths": [(1, 1), (0, 1)],
     "layout": "kn",
     "segments": 2,
+    "n_fft": 4,
     "width": 4,
     "height": 4,
 }
@@ -125,6 +128,7 @@ SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
     "im2col": {"x": (1, 4, 4)},  # four taps, one window
     "col2im": {"x": (4, 1)},
     "log_mel": {"filters": (2, 2)},
+    "log_mel_spectrogram": {"waveform": (400,)},
     "splat_prepare": _SPLATS,
     "splat_render": _SPLATS,
     "splat_sort": {"depths": (4,), "boxes": (4, 4)},
@@ -136,7 +140,7 @@ SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
 """Shapes of arguments that do not follow from an operation's forms, by operation."""
 STATED = ("layout", "width", "height")
 """Options that every call must state."""
-NAMED = ("k", "rows", "shifts", "count", "image", "taps", "segments", "width", "height")
+NAMED = ("k", "rows", "shifts", "count", "image", "taps", "segments", "n_fft", "width", "height")
 """Integer options that functions of ``ptxgen.torch`` take by name."""
 
 

@@ -13,7 +13,7 @@ from ptxgen.errors import ShapeError
 from ptxgen.numerics.dtype import PARTS
 from ptxgen.numerics.fft import LENGTH_MAX, NORMS
 from ptxgen.numerics.option import AxisNumber, AxisNumbers, Choice, Integer, Integers
-from ptxgen.ops.fft import SERVED, Along, axes_of_transform
+from ptxgen.ops.fft import ADJOINT, SERVED, Along, axes_of_transform
 from ptxgen.ops.views import check_dtype, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
@@ -35,6 +35,8 @@ LINE = (
 class Row:
     """One function: ``kind`` of :func:`ptxgen.ops.fft.axes_of_transform` ("complex" also takes real
     arrays), direction, number of axes (0: any), and the first sentence of its docstring.
+    ``conjugated``: computed by transforms of the opposite direction and norm, with spectra
+    conjugated, as NumPy and PyTorch do.
     """
 
     name: str
@@ -42,6 +44,12 @@ class Row:
     inverse: bool
     rank: int
     says: str
+    conjugated: bool = False
+
+    def runs(self, norm: str | None) -> tuple[str, bool]:
+        """Returns norm and direction of the transforms that are computed."""
+        norm = norm or "backward"
+        return (ADJOINT[norm], not self.inverse) if self.conjugated else (norm, self.inverse)
 
 
 def _rows() -> tuple[Row, ...]:
@@ -58,8 +66,8 @@ def _rows() -> tuple[Row, ...]:
     for ending, rank, axes in (("", 1, ""), ("2", 2, " over two axes"), ("n", 0, " over axes")):
         for name, kind, back, says in each:
             found.append(Row(name.format("", ending), kind, back, rank, f"{says}{axes}."))
-    found.append(Row("hfft", "half", False, 1, f"{forward} {half}."))
-    found.append(Row("ihfft", "spectrum", True, 1, f"{inverse} {real}."))
+    found.append(Row("hfft", "half", False, 1, f"{forward} {half}.", True))
+    found.append(Row("ihfft", "spectrum", True, 1, f"{inverse} {real}.", True))
     return tuple(found)
 
 
@@ -123,22 +131,30 @@ class FourierTransform(Op):
         for step in steps:
             shape[step.axis] = step.count
         memory = b.result(shape, dtype, single(given["out"]))
+        if self.row.conjugated and not real:
+            x = b.conj(x)
         y: Any = x if real else b.view_as_real(x)
         target = memory if self.row.kind == "half" else b.view_as_real(memory)
+        norm, inverse = self.row.runs(given["norm"])
         for i, step in enumerate(steps, 1):
             out = {"out": target} if i == len(steps) else {}
-            y = step.of(b, y, given["norm"] or "backward", self.row.inverse, **out)
-        return memory
+            y = step.of(b, y, norm, inverse, **out)
+        return b.conj(memory, out=memory) if self.row.conjugated and real else memory
 
     def _gradient(self, b: Builder, at: Backward) -> Gradients:
         """Gradient: the adjoint transforms, in the opposite order; of complex arrays by the
         conjugate, as PyTorch has it.
         """
         x, real = at["x"], b.dtype(at["x"]) in SERVED
-        dx = at.dys[0] if self.row.kind == "half" else b.view_as_real(at.dys[0])
+        (dy,), conjugated = at.dys, self.row.conjugated
+        if self.row.kind != "half":
+            dy = b.view_as_real(b.conj(dy) if conjugated else dy)
         for step in reversed(self._steps(x.shape, at.options, real)):
-            dx = step.adjoint(b, dx, at.options["norm"] or "backward", self.row.inverse)
-        return {"x": dx if real else b.view_as_complex(dx)}
+            dy = step.adjoint(b, dy, *self.row.runs(at.options["norm"]))
+        if real:
+            return {"x": dy}
+        dx = b.view_as_complex(dy)
+        return {"x": b.conj(dx) if conjugated else dx}
 
 
 def _doc(row: Row) -> str:

@@ -38,7 +38,8 @@ def _of_log(x: Node, floor: Node) -> Node:
     return log(maximum(x, floor)) * LOG10_E
 
 
-_power, _log = Pointwise(_of_power, "spectral_power"), Pointwise(_of_log, "log10_above")
+spectral_power = Pointwise(_of_power, "spectral_power")
+_log = Pointwise(_of_log, "log10_above")
 
 
 def _bins(name: str, x: Buffer) -> int:
@@ -54,7 +55,7 @@ def _bins(name: str, x: Buffer) -> int:
 
 def _powers(b: Builder, x: Any, bins: int) -> Any:
     """Returns the squared magnitude of the first ``bins`` bins of spectra in block layout."""
-    return b.call(_power, *_parts(b, x, bins))
+    return b.call(spectral_power, *_parts(b, x, bins))
 
 
 def _parts(b: Builder, x: Any, bins: int) -> tuple[Any, Any]:
@@ -64,7 +65,7 @@ def _parts(b: Builder, x: Any, bins: int) -> tuple[Any, Any]:
 def _power_gradient(b: Builder, x: Any, dy: Any) -> Any:
     """Returns the gradient of spectra in block layout by that of the powers of their first bins."""
     bins, rest = dy.shape[-1], x.shape[-1] // 2 - dy.shape[-1]
-    parts = list(b.call(_power.gradient((True, True)), *_parts(b, x, bins), dy))
+    parts = list(b.call(spectral_power.gradient((True, True)), *_parts(b, x, bins), dy))
     if rest:
         empty = b.filled((*dy.shape[:-1], rest), b.dtype(dy), 0, dy)
         parts = [parts[0], empty, parts[1], empty]
@@ -72,17 +73,37 @@ def _power_gradient(b: Builder, x: Any, dy: Any) -> Any:
 
 
 # -- log-mel --------------------------------------------------------------------------------------
-def _log_mel_vjp(b: Builder, at: Backward) -> Gradients:
-    """Gradients by spectrum and filters; the largest value of a ``clamp`` counts as a constant."""
-    x, filters, floor = at["spectrum"], at["filters"], at.options["floor"]
-    bins, dy = filters.shape[1], at.dys[0]
-    power = _powers(b, x, bins)
+def mel_features(b: Builder, power: Any, filters: Any, floor: float, clamp: float | None) -> Any:
+    """Returns ``log10`` of the filtered powers ``[..., M, K]``, at least ``floor``, and at least
+    the largest result minus ``clamp``.
+    """
+    found = b.call(_log, b.linear(power, filters, layout="nk"), floor)
+    return found if clamp is None else b.maximum(found, _least(b, found, clamp))
+
+
+def _least(b: Builder, features: Any, clamp: float) -> Any:
+    return b.sub(b.amax(features, axis=(-2, -1), keepdims=True), clamp)
+
+
+def mel_gradient(
+    b: Builder, power: Any, filters: Any, floor: float, clamp: float | None, dy: Any
+) -> Any:
+    """Returns the gradient of the filtered powers by that of :func:`mel_features`; the largest
+    value of a ``clamp`` counts as a constant.
+    """
     mel = b.linear(power, filters, layout="nk")
-    if at.options["clamp"] is not None:
+    if clamp is not None:
         plain = b.call(_log, mel, floor)
-        least = b.sub(b.amax(plain, axis=(-2, -1), keepdims=True), at.options["clamp"])
-        dy = b.where(b.ge(plain, least), dy, 0)
-    dmel = b.call(_log.gradient((True, False)), mel, floor, dy)
+        dy = b.where(b.ge(plain, _least(b, plain, clamp)), dy, 0)
+    return b.call(_log.gradient((True, False)), mel, floor, dy)
+
+
+def _log_mel_vjp(b: Builder, at: Backward) -> Gradients:
+    """Gradients by spectrum and filters."""
+    x, filters = at["spectrum"], at["filters"]
+    bins = filters.shape[1]
+    power = _powers(b, x, bins)
+    dmel = mel_gradient(b, power, filters, at.options["floor"], at.options["clamp"], at.dys[0])
     found: Gradients = {}
     if "spectrum" in at.needs:
         found["spectrum"] = _power_gradient(b, x, b.linear_dgrad(dmel, filters, layout="nk"))
@@ -133,10 +154,7 @@ def log_mel(
     if b.abstract:
         return b.result((*spectrum.shape[:-1], filters.shape[0]), spectrum.dtype)
     power = _powers(b, spectrum, filters.shape[1])
-    found: Buffer = b.call(_log, b.linear(power, filters, layout="nk"), floor)
-    if clamp is not None and found.size:
-        most = b.amax(found, axis=(-2, -1), keepdims=True)
-        found = b.maximum(found, b.sub(most, clamp))
+    found: Buffer = mel_features(b, power, filters, floor, clamp if spectrum.size else None)
     return found
 
 

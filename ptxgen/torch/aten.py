@@ -47,7 +47,7 @@ from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.program.parameters import ARRAY, Parameter
 from ptxgen.program.prepared import Hooks
 from ptxgen.spec.gather_scatter import COUNT_MAX
-from ptxgen.torch import images
+from ptxgen.torch import images, transforms
 from ptxgen.torch.functional import LINEAR, NAMES, accumulated, check_batches, matmul
 from ptxgen.torch.functions import FUNCTIONS, call
 from ptxgen.torch.operators import added
@@ -1079,6 +1079,7 @@ LOWERED: Final[dict[str, Serve]] = {
     "index_add": _index_add,
     "scatter_add": _scatter_add,
     **images.LOWERED,
+    **transforms.LOWERED,
     **{name: _elementwise(name) for name in FUNCTIONS},
 }
 """Handlers of functional ATen operators, by name, that append steps to a program."""

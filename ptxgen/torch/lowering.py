@@ -40,7 +40,7 @@ from ptxgen.torch.unserved import UNKNOWN, NotServed
 VIEWS: Final = {
     *("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "permute", "t", "transpose"),
     *("expand", "slice", "select", "split", "split_with_sizes", "unbind", "detach", "alias"),
-    *("view_as_real", "view_as_complex"),
+    *("view_as_real", "view_as_complex", "unfold"),
 }
 """Operators whose results are views, by overload packet. (Those of ``_unsafe_view`` and ``reshape``
 may be copies.)
@@ -295,7 +295,7 @@ def _index_select(b: Any, at: Context, x: Buffer, dim: int, index: Buffer) -> An
 MOVES: Final[dict[str, Rule]] = {
     **dict.fromkeys(("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze"), _reshape),
     **{name: _view(name) for name in ("permute", "t", "transpose", "expand", "slice", "select")},
-    **{name: _view(name) for name in ("split", "split_with_sizes", "unbind")},
+    **{name: _view(name) for name in ("split", "split_with_sizes", "unbind", "unfold")},
     **dict.fromkeys(("detach", "alias", "clone", "lift_fresh_copy"), _same),
     "view_as_real": lambda b, at, x: b.view_as_real(x),
     "view_as_complex": lambda b, at, x: b.view_as_complex(x),

@@ -77,7 +77,7 @@ REASONS: Final[dict[str, str]] = {
     ROW_WISE: """
         _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d_backward
         _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward grid_sampler_2d
-        grid_sampler_3d unfold_backward upsample_bicubic2d
+        grid_sampler_3d upsample_bicubic2d
     """,
     WHOLE: "nll_loss_forward",
     HOST: "_assert_async _functional_assert_async _fused_sdp_choice is_set_to record_stream",

@@ -243,7 +243,7 @@ def test_a_trace_is_of_a_function_and_arrays() -> None:
 
 def test_what_needs_gradients_is_refused() -> None:
     torch = pytest.importorskip("torch")
-    with pytest.raises(GradError, match="argument0 requires grad"):
+    with pytest.raises(GradError, match="x requires grad"):
         ptxgen.capture(f.neg, torch.ones(3, requires_grad=True))
 
 

@@ -209,6 +209,18 @@ def test_a_list_that_is_too_short_is_refused_or_drops_the_farthest():
     assert (picture == nearest).all(2).mean() > 0.5  # tiles that lost no splat
 
 
+def test_a_list_that_is_too_short_is_refused_with_gradients_too():
+    torch = pytest.importorskip("torch")
+    pt = pytest.importorskip("ptxgen.torch")
+    given = [torch.tensor(x) for x in scene(11, 30, *SIZE.values())]
+    given[0].requires_grad_()
+    _, _, dropped = reference.splat_render(
+        *(x.detach().numpy() for x in given), **SIZE, max_list_entries=40, overflow="drop"
+    )
+    with pytest.raises(OptionError, match=f"is 40; the splats have {40 + dropped} tiles"):
+        pt.splat_render(*given, **SIZE, max_list_entries=40)
+
+
 def test_what_bad_input_gets():
     given = scene(12, 4, *SIZE.values())
     lost = given[0].copy()

@@ -28,8 +28,9 @@ from ptxgen.bench.opcase import (
     with_gradients,
 )
 from ptxgen.bench.results import Sample
+from ptxgen.bench.runner import QUICK
 
-MOST_PAIRS = 1 << 35
+MOST_PAIRS = 1 << 34
 """Most pairs of a splat and a pixel; scenes with more are drawn again."""
 PAIRS_AT_ONCE = 1 << 26
 """Pairs of a splat and a pixel that :func:`plain` computes at a time."""
@@ -254,6 +255,7 @@ class Splats(DrawnArea):
         "comparing results; medians in µs. limit = bytes / 4.3 TB/s, each number once."
     )
     row = SplatTiming
+    effort = QUICK  # the formula takes long
     operations = OPERATIONS
     columns = (
         *((h.replace("eager", "peer"), c) for h, c in OpArea.columns if h != "compile"),

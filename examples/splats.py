@@ -13,12 +13,13 @@ import argparse
 import hashlib
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Prints the loss and a digest of both runs' splats; returns 1 if a bit differs."""
+    """Prints loss, PSNR and a digest of both runs' splats; returns 1 if a bit differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="write pictures to DIR")
     chosen = parser.parse_args(argv)
@@ -29,18 +30,39 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     fast = torch.cuda.is_available()
     device = torch.device("cuda" if fast else "cpu")
-    size, count, steps = (160, 800, 400) if fast else (16, 20, 3)
-    runs = [fit(torch, device, size, count, steps) for _ in range(2)]
-    for losses, digest, _ in runs:
-        print(f"{count} splats, {steps} steps: loss {losses[0]:.5f} -> {losses[-1]:.5f}, {digest}")
-    same = runs[0][:2] == runs[1][:2]
+    views, size, count, steps = (6, 160, 800, 400) if fast else (2, 16, 20, 3)
+    runs = [fit(torch, device, views, size, count, steps, render) for _ in range(2)]
+    for made in runs:
+        print(
+            f"{count} splats, {steps} steps: loss {made.losses[0]:.5f} -> {made.losses[-1]:.5f}, "
+            f"PSNR {made.psnr:.2f} dB, {made.digest}"
+        )
+    same = runs[0][:3] == runs[1][:3]  # losses, PSNR, digest
     print(f"{'identical' if same else 'DIFFERENT'} losses and splats in both runs")
     if chosen.pictures:
-        draw(chosen.pictures, *runs[0][2], runs[0][0])
+        draw(chosen.pictures, *runs[0].pictures, runs[0].losses)
     return int(not same)
 
 
-def cameras(torch: Any, device: Any, size: int, count: int = 6) -> list[tuple[Any, Any]]:
+class Fit(NamedTuple):
+    """Losses of all steps; PSNR of all pictures after the last, in dB; digest of the splats; and
+    the first camera's pictures: asked, before and after.
+    """
+
+    losses: list[float]
+    psnr: float
+    digest: str
+    pictures: list[Any]
+
+
+def render(splats: list[Any], camera: tuple[Any, Any], size: int) -> Any:
+    """Returns the picture of a camera, [size, size, 3]."""
+    import ptxgen.torch
+
+    return ptxgen.torch.splat_render(*splats, *camera, width=size, height=size)[0]
+
+
+def cameras(torch: Any, device: Any, size: int, count: int) -> list[tuple[Any, Any]]:
     """Returns views and intrinsics of cameras around the scene, which look at its middle."""
     lens = [[1.1 * size, 0, size / 2], [0, 1.1 * size, size / 2], [0, 0, 1]]
     found = []
@@ -66,20 +88,18 @@ def ring(torch: Any, device: Any, count: int = 240) -> list[Any]:
 
 
 def fit(
-    torch: Any, device: Any, size: int, count: int, steps: int
-) -> tuple[list[float], str, list[Any]]:
-    """Fits splats to pictures of the ring; returns the losses, a digest of the splats, and the
-    first camera's pictures: asked, before and after.
+    torch: Any,
+    device: Any,
+    views: int,
+    size: int,
+    count: int,
+    steps: int,
+    render: Callable[[list[Any], tuple[Any, Any], int], Any],
+) -> Fit:
+    """Fits ``count`` splats to pictures of the ring from ``views`` cameras, both drawn by
+    ``render``.
     """
-    import ptxgen.torch
-
-    of, seen_from = {"width": size, "height": size}, cameras(torch, device, size)
-
-    def render(splats: list[Any], camera: tuple[Any, Any]) -> Any:
-        return ptxgen.torch.splat_render(*splats, *camera, **of)[0]
-
-    with torch.no_grad():
-        asked = [render(ring(torch, device), camera) for camera in seen_from]
+    seen_from, scene = cameras(torch, device, size, views), ring(torch, device)
     torch.manual_seed(0)
     start = [torch.randn(count, 3) * 0.7, torch.full((count, 3), math.log(0.08))]
     start += [torch.randn(count, 4), torch.full((count,), -1.0), torch.zeros(count, 3)]
@@ -89,22 +109,29 @@ def fit(
         positions, scales, rotations, opacities, colours = leaves
         return [positions, scales.exp(), rotations, opacities.sigmoid(), colours.sigmoid()]
 
-    with torch.no_grad():
-        before = render(splats(), seen_from[0])
+    def pictures(of: list[Any], count: int = views) -> Any:
+        with torch.no_grad():
+            return torch.stack([render(of, camera, size) for camera in seen_from[:count]])
+
+    asked, before = pictures(scene), pictures(splats(), 1)
     optimizer = torch.optim.Adam(leaves, lr=0.02)
     losses = []
     for step in range(steps):
         camera = step % len(seen_from)
-        loss = (render(splats(), seen_from[camera]) - asked[camera]).square().mean()
+        loss = (render(splats(), seen_from[camera], size) - asked[camera]).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.detach())
-    with torch.no_grad():
-        after = render(splats(), seen_from[0])
+    after = pictures(splats())
+    error = (after.clamp(0, 1) - asked).square().mean()
     bits = b"".join(x.detach().cpu().numpy().tobytes() for x in leaves)
-    pictures = [x.clamp(0, 1).cpu().numpy() for x in (asked[0], before, after)]
-    return torch.stack(losses).tolist(), hashlib.sha256(bits).hexdigest()[:16], pictures
+    return Fit(
+        torch.stack(losses).tolist(),
+        float(-10 * error.log10()),
+        hashlib.sha256(bits).hexdigest()[:16],
+        [x[0].clamp(0, 1).cpu().numpy() for x in (asked, before, after)],
+    )
 
 
 def draw(folder: Path, asked: Any, before: Any, after: Any, losses: list[float]) -> None:

@@ -1939,9 +1939,30 @@ MISTAKES = (
     Mistake(
         "floats of 8 bits copied by way of f32",
         f"{SPEC}pointwise.py",
-        "moved = o.moved and o.dtype in _PASSED",
+        "moved = o.moved and o.dtype in passed",
         "moved = False",
         tests("test_bytes.py", "move_every_bit"),
+    ),
+    Mistake(
+        "floats of 16 bits copied by way of f32",
+        f"{SPEC}pointwise.py",
+        "if o.moved and o.dtype in _FLOAT16)",
+        "if False)",
+        tests("test_bytes.py", "move_every_bit_of_16"),
+    ),
+    Mistake(
+        "f16 of the CPU device keep payloads that a conversion drops",
+        "ptxgen/interp/values/floats.py",
+        "result = np.where(nan, _F16_NAN, result)",
+        "result = np.where(nan, result, result)",
+        tests("test_bytes.py", "move_every_bit_of_16"),
+    ),
+    Mistake(
+        "a short list of splats not refused once a picture is drawn",
+        "ptxgen/program/invoke.py",
+        "if checked and op.verifies is not None:",
+        "if False:",
+        tests("test_splats.py", "too_short"),
     ),
     # -- what is asked for on a command line, and a GPU's tuning -------------------------------
     Mistake(

@@ -5,7 +5,8 @@
 
 All allocations are ptxgen's own, each of exactly the size of its operand, so that an access one
 element out of bounds is detected. Kernels are compiled (in parallel, into the cache) before the
-first launch. Results are compared with the NumPy oracle. Exit status 1 if any differ.
+first launch. Results are compared with the NumPy oracle. Exit status 1 if any differ. Sorts,
+transforms and splats have cases of whole operations, too, named ``edges_...``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import dataclasses
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -56,7 +59,8 @@ NUMPY = {
     "bf16": np.dtype(bfloat16),
     "f16": np.dtype(np.float16),
 }
-DEVICE: Any = get_device("cuda")
+DEVICE: Any = None
+"""The device of the run."""
 Array = np.ndarray[Any, Any]
 import shared_tests  # noqa: E402, F401
 
@@ -331,17 +335,38 @@ def run_int4(name: str, key: Key, m: int, n: int, k: int, rng: Any) -> list[str 
     return found
 
 
+def run_edges(pattern: re.Pattern[str]) -> int:
+    """Runs operations at the edges of tiles of the families that have such cases; returns the
+    number with different bits.
+    """
+    import fft_cases
+    import sort_cases
+    import splat_cases
+
+    wrong = 0
+    for label, check in chain(sort_cases.edges(), fft_cases.edges(), splat_cases.edges()):
+        if not pattern.search(f"edges_{label}"):
+            continue
+        try:
+            check(DEVICE)
+            found = "same"
+        except AssertionError as error:
+            wrong, found = wrong + 1, f"different: {error}"
+        print(f"edges_{label}: {found}", flush=True)
+    return wrong
+
+
 def _view(held: Buffer) -> ArrayView:
     strides = (held.pitch, 1)
     dtype = held.dtype.name
     return ArrayView(held.ptr, held.shape, strides, dtype, "cuda", 0, False, "ptxgen", held)
 
 
-def main() -> int:
-    """Runs all kernels; returns the number with different bits, or without a served case."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", default="", help="a regular expression for kernel names")
-    pattern = re.compile(parser.parse_args().only)
+def main(only: str = "") -> int:
+    """Runs the kernels and cases whose names match the regular expression ``only``; returns the
+    number with different bits, or without a served case.
+    """
+    pattern = re.compile(only)
     arch = architecture(DEVICE)
     twins = [
         (route.of(dtype), key)
@@ -394,10 +419,16 @@ def main() -> int:
         served, different = len(found) - found.count(None), found.count("different")
         wrong += different > 0 or served == 0
         print(f"{name}: {served} problems, {different} different", flush=True)
-    print(f"{len(routes)} kernels, {wrong} wrong")
-    return wrong
+    print(f"{len(routes)} kernels, {wrong} wrong", flush=True)
+    return wrong + run_edges(pattern)
 
 
 if __name__ == "__main__":
-    with DEVICE.current():  # the checker counts the refused launch of a thread without a context
-        sys.exit(min(main(), 1))
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", help="a regular expression for names")
+    parser.add_argument("--device", default="cuda", help="cpu: the interpreter, for a trial")
+    chosen = parser.parse_args()
+    DEVICE = get_device(chosen.device)
+    # The checker counts the refused launch of a thread without a context.
+    with DEVICE.current() if DEVICE.kind == "cuda" else nullcontext():
+        sys.exit(min(main(chosen.only), 1))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import partial
+from random import Random
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from ptxgen.bench import measure, results
+from ptxgen import arguments
+from ptxgen.bench import bands, draw, measure, results
 from ptxgen.bench.measure import WrongBitsError
-from ptxgen.bench.results import Sample
-from ptxgen.bench.runner import Area, Timed
+from ptxgen.bench.results import Environment, Sample
+from ptxgen.bench.runner import Area, Timed, add_list
 from ptxgen.errors import OptionError
-from ptxgen.ui import note
+from ptxgen.ui import emit, note
 
 T = TypeVar("T")
 BANDWIDTH = 4.3e12
@@ -102,10 +105,66 @@ class OpArea(Area):
     )
 
     def check(self, case: OpCase) -> Timed:
-        return Timed(checked_calls(self.torch, case, case.make(self.torch)), 3 * case.limit_us + 10)
+        made = case.make(self.torch)
+        calls = checked_calls(self.torch, case, made)
+        self.examine(case, made)
+        return Timed(calls, 3 * case.limit_us + 10)
+
+    def examine(self, case: Any, made: Work) -> None:
+        """Measures more of a case whose results are right, for its row; nothing by default."""
 
     def found(self, case: OpCase, times: Mapping[str, Sample]) -> Iterator[Timing]:
         yield Timing(case.name, case.sizes, case.nbytes, case.limit_us, *medians(times))
+
+
+class DrawnArea(OpArea):
+    """Base class of benchmarks that draw cases of each of several operations by a seed.
+
+    ``operations``: functions that draw a random case, by name of the case; ``count``: the number of
+    cases of each that are drawn by default; ``slow_host``: as in :class:`Timed`.
+    """
+
+    operations: ClassVar[Mapping[str, Callable[[Random], OpCase]]]
+    count: ClassVar[int] = 8
+    slow_host: ClassVar[bool] = True
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        add_list(parser, "--only", "names or patterns (all)", default=["*"])
+        text = "cases of each (%(default)s)"
+        parser.add_argument(
+            "--random", "--cases", type=int, default=cls.count, metavar="COUNT", help=text
+        )
+        arguments.add_seed(parser, 1)
+
+    @classmethod
+    def drawn_cases(cls, count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCase]:
+        """Draws ``count`` cases of each operation whose name matches a pattern.
+
+        The cases of an operation do not depend on the others. Raises OptionError if none matches.
+        """
+        draw.check(count, seed)
+        found = []
+        for name in matching({name: name for name in cls.operations}, patterns):
+            random = Random(f"{seed} {name}")
+            found += [cls.operations[name](random) for _ in range(count)]
+        return found
+
+    def cases(self) -> list[OpCase]:
+        return self.drawn_cases(self.options.random, self.options.seed, self.options.only)
+
+    def check(self, case: OpCase) -> Timed:
+        self.torch.manual_seed(self.seed)
+        return replace(super().check(case), slow_host=self.slow_host)
+
+    def show(self, rows: Sequence[Any], runs: Sequence[Environment]) -> None:
+        super().show(rows, runs)
+        emit("\npeer's time / ours")
+        spreads = bands.by(rows, lambda row: (row.name,), at=lambda row: str(row.sizes))
+        if len(spreads) > 1:
+            total = bands.by(rows, lambda row: (bands.ALL,), at=lambda r: f"{r.name} {r.sizes}")
+            spreads |= total
+        emit(bands.table_of(spreads, ("operation",)))
 
 
 def medians(times: Mapping[str, Sample]) -> tuple[float, float, float | None]:
@@ -134,6 +193,11 @@ def with_gradients(
 
     leaves = (each.requires_grad_() for each in given)
     return Work((dy, *leaves), both(ours), both(stock), compiled=False)
+
+
+def device_of(torch: Any) -> str:
+    """Returns the device of benchmarks' tensors: "cpu" where there is no GPU, as in tests."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def checked_calls(torch: Any, case: object, made: Work) -> dict[str, measure.Work]:

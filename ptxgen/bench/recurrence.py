@@ -5,17 +5,14 @@ Each entry of :data:`OPERATIONS` draws cases of one operation.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 from typing import Any
 
-from ptxgen import arguments
-from ptxgen.bench import draw, results
-from ptxgen.bench.opcase import OpArea, OpCase, Timing, Work, matching, with_gradients
-from ptxgen.bench.runner import QUICK, add_list
-from ptxgen.ui import emit
+from ptxgen.bench import draw
+from ptxgen.bench.opcase import DrawnArea, OpCase, Work, with_gradients
+from ptxgen.bench.runner import QUICK
 
 STATES = 16
 """State size of a channel, as in all Mamba models."""
@@ -125,20 +122,7 @@ OPERATIONS: Mapping[str, Callable[[Random], OpCase]] = {
 """Functions that draw a random case, by name of the case."""
 
 
-def cases(count: int, seed: int, patterns: Sequence[str] = ("*",)) -> list[OpCase]:
-    """Draws ``count`` cases of each operation whose name matches a pattern.
-
-    Raises OptionError if none does.
-    """
-    draw.check(count, seed)
-    found = []
-    for name in matching({name: name for name in OPERATIONS}, patterns):
-        random = Random(f"{seed} {name}")
-        found += [OPERATIONS[name](random) for _ in range(count)]
-    return found
-
-
-class Recurrence(OpArea):
+class Recurrence(DrawnArea):
     """Benchmark ``ptxgen bench recurrence``: random selective scans and linear recurrences, against
     loops over tokens in PyTorch.
     """
@@ -150,22 +134,9 @@ class Recurrence(OpArea):
         "limit = bytes / 4.3 TB/s."
     )
     effort = QUICK  # loops take long
-
-    @classmethod
-    def add_options(cls, parser: ArgumentParser) -> None:
-        add_list(parser, "--only", "names or patterns (all)", default=["*"])
-        parser.add_argument(
-            "--random", "--cases", type=int, default=4, metavar="COUNT", help="of each (4)"
-        )
-        arguments.add_seed(parser, 1)
-
-    def cases(self) -> list[OpCase]:
-        return cases(self.options.random, self.options.seed, self.options.only)
-
-    def show(self, rows: Sequence[Timing], runs: Sequence[results.Environment]) -> None:
-        super().show(rows, runs)
-        mean = results.geomean(t.eager_us / t.ours_us for t in rows)
-        emit(f"PyTorch's time / ours: {mean:.1f} in the mean of {len(rows)}")
+    operations = OPERATIONS
+    count = 4
+    slow_host = False
 
 
 main, _parser = Recurrence.main, Recurrence.parser

@@ -16,6 +16,7 @@ from ptxgen.bench.conv import Conv
 from ptxgen.bench.conv_cases import CAUSAL, DEPTHWISE, DGRAD, WGRAD
 from ptxgen.bench.conv_cases import KINDS as CONVOLUTIONS
 from ptxgen.bench.delta import Delta
+from ptxgen.bench.fft import Fft
 from ptxgen.bench.flce import COMPILED, Flce
 from ptxgen.bench.gemm import Gemm
 from ptxgen.bench.graph import Graph
@@ -27,6 +28,9 @@ from ptxgen.bench.quantized_cases import BANDS, BITSANDBYTES, band_of
 from ptxgen.bench.recurrence import Recurrence
 from ptxgen.bench.results import GATE
 from ptxgen.bench.runner import Area
+from ptxgen.bench.sort import Sort
+from ptxgen.bench.spectra import Spectra
+from ptxgen.bench.splats import Splats
 from ptxgen.bench.vision import Vision
 
 CUBLAS, PYTORCH = "`torch.mm` (cuBLAS)", "PyTorch, eager or compiled"
@@ -173,6 +177,12 @@ def _others(rows: Sequence[Any]) -> Iterator[SpeedUp]:
 def _operations(rows: Sequence[Any]) -> Iterator[SpeedUp]:
     for r in rows:
         yield SpeedUp(r.name, r.sizes, r.ratio)
+
+
+def _splats(rows: Sequence[Any]) -> Iterator[SpeedUp]:
+    for r in rows:
+        if r.peer == "gsplat":
+            yield SpeedUp(r.name, r.sizes, r.ratio)
 
 
 CONV_GROUPS = {
@@ -500,6 +510,69 @@ SECTIONS = (
                 area=Delta,
                 files=("delta",),
                 read=_operations,
+            ),
+        ),
+    ),
+    Section(
+        title="Sorts",
+        image="sorts",
+        about="Random sorts, searches and counts; sorts are stable, with indices. Cases are sizes "
+        "and dtypes of keys. PyTorch's `unique` and `bincount` wait for the host.",
+        comparisons=(
+            Comparison(
+                what="Sorts, searches, counts",
+                peer="PyTorch (CUB)",
+                area=Sort,
+                files=("sort",),
+                options="--random 8 --seed {seed}",
+                read=_operations,
+            ),
+        ),
+    ),
+    Section(
+        title="Fourier transforms",
+        image="transforms",
+        about="Random lengths and batches. Cases are rows x length.",
+        comparisons=(
+            Comparison(
+                what="Fourier transforms",
+                peer="`torch.fft` (cuFFT)",
+                area=Fft,
+                files=("fft",),
+                options="--random 8 --seed {seed}",
+                read=_operations,
+            ),
+        ),
+    ),
+    Section(
+        title="Spectra",
+        image="spectra",
+        about="Random log-mel features and Welch's densities. PyTorch transforms frames by "
+        "`torch.stft` (cuFFT).",
+        comparisons=(
+            Comparison(
+                what="Log-mel features, densities",
+                peer=PYTORCH,
+                area=Spectra,
+                files=("spectra",),
+                options="--random 6 --seed {seed}",
+                read=_operations,
+            ),
+        ),
+    ),
+    Section(
+        title="Gaussian splats",
+        image="splat-pictures",
+        about="Random scenes: pictures, and pictures with the gradients of all splats. Cases are "
+        "splats, bands of harmonics, and sizes of the picture.",
+        comparisons=(
+            Comparison(
+                what="Gaussian splats",
+                peer="gsplat",
+                area=Splats,
+                files=("splats",),
+                options="--random 8 --seed {seed}",
+                read=_splats,
             ),
         ),
     ),

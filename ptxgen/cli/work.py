@@ -24,6 +24,10 @@ _BENCHES = {
     "quantized": ("ptxgen.bench.quantized", "quantized weights beside dense products"),
     "ops": ("ptxgen.bench.ops", "pointwise operations, rows and columns beside PyTorch"),
     "recurrence": ("ptxgen.bench.recurrence", "recurrences beside loops over tokens in PyTorch"),
+    "sort": ("ptxgen.bench.sort", "sorts, searches and counts beside PyTorch's"),
+    "fft": ("ptxgen.bench.fft", "Fourier transforms beside cuFFT, with errors to f64"),
+    "spectra": ("ptxgen.bench.spectra", "log-mel features and densities beside PyTorch"),
+    "splats": ("ptxgen.bench.splats", "Gaussian splats, and gradients, beside gsplat or PyTorch"),
     "flce": ("ptxgen.bench.flce", "fused linear cross-entropy beside its peers"),
     "attention": (
         "ptxgen.bench.attention",

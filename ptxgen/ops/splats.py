@@ -16,7 +16,6 @@ from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.views import alignment, check_contiguous, check_dtype
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
-from ptxgen.program.interpret import derived
 from ptxgen.program.operation import Backward, Gradients, Op, op
 from ptxgen.spec import Problem
 from ptxgen.spec.splats import COUNT_MAX, EDGE_MAX, ENTRIES_MAX
@@ -315,11 +314,16 @@ def _listed(count: int, entries: int | None) -> int:
 def _fits(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Raises OptionError if the list is too short, unless the farthest splats may be dropped."""
     boxes = arrays["boxes"]
-    total, most = int(boxes[:, 3].sum()), _listed(boxes.shape[0], options["max_list_entries"])
-    if options["overflow"] == "error" and total > most:
+    most = _listed(boxes.shape[0], options["max_list_entries"])
+    _refuse_short(most, int(boxes[:, 3].sum()) - most, options)
+
+
+def _refuse_short(entries: int, missing: int, options: Mapping[str, Any]) -> None:
+    """Raises OptionError if a list of ``entries`` lacks ``missing`` that may not be dropped."""
+    if options["overflow"] == "error" and missing > 0:
         raise OptionError(
-            f"max_list_entries is {most}; the splats have {total} tiles. Pass more, or "
-            "overflow='drop' to drop the farthest"
+            f"max_list_entries is {entries}; the splats have {entries + missing} tiles. Pass more, "
+            "or overflow='drop' to drop the farthest"
         )
 
 
@@ -584,9 +588,6 @@ def splat_rasterize(
 
 
 # -- all of it ------------------------------------------------------------------------------------
-_CAMERA = ("width", "height", "tile_size")
-_PREPARED = ("near", "far", "blur", "radius_scale", "max_anisotropy", "sh_band")
-_DRAWN = ("alpha_cutoff", "transmittance_threshold", "max_splat_steps", "loss_grad_clip")
 _PICTURED = ("picture", "transmittance", "dropped")
 _KEPT = ("points", "tiles", "splats", "places", "ends", "order", "ground", "stops")
 
@@ -646,8 +647,8 @@ def _render(
         coefficients) and background. :func:`ptxgen.reference.splat_render` returns the same bits.
     Options
         As those functions. ``overflow="error"``: a list that is too short raises for arrays in host
-        memory and with ``check``; else it makes the whole picture NaN, and ``dropped`` says how
-        many pairs (tile, splat) were left out.
+        memory and with ``check``, once the picture is drawn; else it makes the whole picture NaN,
+        and ``dropped`` says how many pairs (tile, splat) were left out.
     Errors
         As those functions.
     """
@@ -678,24 +679,12 @@ def _render(
     return picture, left, dropped, points, *lists, ground, stops
 
 
-def _on_host(x: Any) -> Any:
-    """Returns a NumPy array of the numbers of an array of any framework."""
-    import numpy as np
-
-    for copied in ("detach", "cpu", "get", "numpy"):  # PyTorch's, CuPy's, ptxgen's own
-        x = getattr(x, copied)() if hasattr(x, copied) else x
-    return np.asarray(x)
-
-
-def _renderable(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Raises OptionError for positions that are not finite, and for a list that is too short."""
-    _finite(arrays, options)
-    if options["overflow"] == "error":
-        names = ("positions", "scales", "rotations", "opacities", "colours", "view", "intrinsics")
-        given = [_on_host(arrays[name]) for name in names]
-        of = {name: options[name] for name in (*_CAMERA, *_PREPARED)}
-        _, _, boxes = derived(splat_prepare)(*given, **of)
-        _fits({"boxes": boxes}, options)
+def _none_dropped(
+    arrays: Mapping[str, Any], options: Mapping[str, Any], results: tuple[Any, ...]
+) -> None:
+    """Raises OptionError if the list was too short, unless the farthest splats may be dropped."""
+    count, dropped = arrays["positions"].shape[0], int(results[_PICTURED.index("dropped")])
+    _refuse_short(_listed(count, options["max_list_entries"]), dropped, options)
 
 
 @wraps(_render)
@@ -704,13 +693,19 @@ def _pictured(b: ProgramBuilder, /, *splats: Buffer, **how: Any) -> tuple[Buffer
 
 
 splat_render_kept: Op = op(
-    name="splat_render_kept", vjp=_render_vjp, public=False, results=(*_PICTURED, *_KEPT)
+    name="splat_render_kept",
+    vjp=_render_vjp,
+    checks=_finite,
+    verifies=_none_dropped,
+    public=False,
+    results=(*_PICTURED, *_KEPT),
 )(_render)
 """Operation that also returns what the gradients of ``splat_render`` read."""
 splat_render: Op = op(
     name="splat_render",
     vjp=_render_vjp,
     keeping=splat_render_kept,
-    checks=_renderable,
+    checks=_finite,
+    verifies=_none_dropped,
     results=_PICTURED,
 )(_pictured)

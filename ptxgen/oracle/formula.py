@@ -204,6 +204,6 @@ def results(
             rows = np.broadcast_to(found[i], full).reshape(-1, columns)
             found[i] = reduce("sum", rows.T, output.node)[..., 0]
     return [
-        inputs[o.node.data.name] if o.moved and o.dtype in float8.VALUES else stored(v, o.dtype)
+        inputs[o.node.data.name] if o.moved and o.dtype in _FLOATS else stored(v, o.dtype)
         for v, o in zip(found, formula.outputs, strict=True)
     ]

@@ -53,6 +53,10 @@ class Backward:
         return {name: self.options[name] for name in names}
 
 
+Named = Mapping[str, Any]
+"""Arrays or options of a call, by name."""
+
+
 class Description:
     """One operation: how it is lowered, its arguments, shapes, oracle and gradient.
 
@@ -66,12 +70,14 @@ class Description:
     negative strides. ``autograd``: the function that is called for tensors that autograd or a
     compiler traces; without it such tensors are refused. ``checks``: a function of the arrays and
     the options that raises for invalid values. It is called for arrays in host memory and with the
-    option ``check``; by default it checks lengths (:attr:`Signature.lengths`). ``public``: whether
-    the package exports the operation; ``of_tensors``: whether :mod:`ptxgen.torch` exports it
-    although the package does not. ``dtypes``: the dtype of each argument that differs from the
-    first array's: a name, or "wide" for the dtype of the arithmetic. ``sizes``: options that are
-    sizes in ``forms``, each with that size's name. ``keeping``: an operation that replaces this one
-    if gradients are needed; it also returns the values that they are computed from. ``updates``:
+    option ``check``; by default it checks lengths (:attr:`Signature.lengths`). ``verifies``: a
+    function of the arrays, the options and the results that raises for a call that computed nothing
+    usable; it is called after the calls that ``checks`` is called before. ``public``: whether the
+    package exports the operation; ``of_tensors``: whether :mod:`ptxgen.torch` exports it although
+    the package does not. ``dtypes``: the dtype of each argument that differs from the first
+    array's: a name, or "wide" for the dtype of the arithmetic. ``sizes``: options that are sizes in
+    ``forms``, each with that size's name. ``keeping``: an operation that replaces this one if
+    gradients are needed; it also returns the values that they are computed from. ``updates``:
     arguments that accumulate gradients of other arguments. ``passes``: a transformation of the
     lowered program. ``layouts``: for each layout of ``forms`` the options that select it, unless
     there is an option ``layout``.
@@ -92,7 +98,8 @@ class Description:
         vjp: Callable[[Any, Backward], Gradients] | None = None,
         backwards: bool = False,
         autograd: Callable[..., Any] | None = None,
-        checks: Callable[[Mapping[str, Any], Mapping[str, Any]], None] | None = None,
+        checks: Callable[[Named, Named], None] | None = None,
+        verifies: Callable[[Named, Named, tuple[Any, ...]], None] | None = None,
         public: bool = True,
         of_tensors: bool = False,
         dtypes: Mapping[str, str] | Callable[..., Mapping[str, str]] = MappingProxyType({}),
@@ -110,6 +117,7 @@ class Description:
         self.backwards, self.autograd, self.public = backwards, autograd, public
         self.of_tensors = of_tensors
         self.checks = self._check_lengths if checks is None and forms and forms.lengths else checks
+        self.verifies = verifies
         self.dtypes, self.sizes = dtypes, sizes
         self.keeping, self.updates, self.layouts = keeping, updates, layouts
         self.results = results or (forms.results if forms else ("out",))

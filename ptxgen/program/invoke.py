@@ -443,6 +443,9 @@ def invoke(
         frame.planned(made)
     found = _outputs(call, lowered, results, _owners(arguments, lowered), host)
     call.hold()
+    if checked and op.verifies is not None:
+        made_of = found if isinstance(found, tuple) else (found,)
+        op.verifies(arguments.arrays, arguments.values, made_of)
     if memo is not None and made is not None and not checked:
         _cache_call(frame, memo, key, call, lowered, made, arguments, enqueue)
     return found

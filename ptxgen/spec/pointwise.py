@@ -334,6 +334,7 @@ class PointwiseSpec(KernelSpec):
     @property
     def context(self) -> Mapping[str, Any]:
         formula = self.form.formula
+        passed = _passed(formula)
         arrays: dict[str, Any] = {
             a.name: {"dtype": a.dtype, "set": s, "step": self.form.steps[s]}
             for a, s in zip(self.form.arrays, self.form.sets, strict=True)
@@ -344,9 +345,9 @@ class PointwiseSpec(KernelSpec):
                 "functions": cuda.functions,
                 "arrays": arrays,
                 "reads": [i for i in formula.inputs if i.kind != "scalar"],
-                "ctype": lambda dtype: _PASSED.get(dtype) or cuda.CTYPES[f.STORED[dtype]],
+                "ctype": lambda dtype: passed.get(dtype) or cuda.CTYPES[f.STORED[dtype]],
                 "loaded": _loaded,
-                "passed": lambda dtype: "" if dtype in _PASSED else _loaded(dtype),
+                "passed": lambda dtype: "" if dtype in passed else _loaded(dtype),
                 "storage": cuda.STORAGE,
                 "itemsize": ITEMSIZE,
                 "number": _scalar,
@@ -388,8 +389,8 @@ class PointwiseSpec(KernelSpec):
 
     @property
     def expects(self) -> tuple[Expect, ...]:
-        outputs = self.form.formula.outputs
-        short = dict.fromkeys(o.dtype for o in outputs if o.dtype in ("bf16", "f16"))
+        outputs = (o for o in self.form.formula.outputs if not o.moved)
+        short = dict.fromkeys(o.dtype for o in outputs if o.dtype in _FLOAT16)
         return (*super().expects, *(Expect(f"cvt.rn.{dtype}.f32") for dtype in short))
 
     @property
@@ -409,9 +410,15 @@ class PointwiseSpec(KernelSpec):
         )
 
 
-_PASSED = {dtype: cuda.STORAGE[dtype] for dtype in FLOAT8.values()}
-"""C++ type in which the elements of an array are passed to the formula, by dtype, where that is not
-the compute type: bits, as a conversion to f32 and back would change those of a NaN."""
+_FLOAT16 = ("bf16", "f16")
+
+
+def _passed(formula: Formula) -> dict[str, str]:
+    """Returns the C++ type in which elements are passed to ``formula``, by dtype, where that is not
+    the compute type: bits, as a conversion to f32 and back would change those of a NaN.
+    """
+    copied = (o.dtype for o in formula.outputs if o.moved and o.dtype in _FLOAT16)
+    return {dtype: cuda.STORAGE[dtype] for dtype in (*FLOAT8.values(), *copied)}
 
 
 def _loaded(dtype: str) -> str:
@@ -423,7 +430,8 @@ def _inputs(formula: Formula) -> dict[Node, str]:
     """Returns the C++ expression of each input node, from arguments ``a_...``."""
     nodes = [n for n in formula.nodes if n.op == "input"]
     names = {n: f"a_{n.data.name}" for n in nodes}
-    converted = (n for n in nodes if n.data.dtype in _PASSED)
+    passed = _passed(formula)
+    converted = (n for n in nodes if n.data.dtype in passed)
     return names | {n: f"{_loaded(n.data.dtype)}({names[n]})" for n in converted}
 
 
@@ -446,6 +454,7 @@ def _statements(formula: Formula) -> Iterator[str]:
     ``a_...``.
     """
     names, nodes = _inputs(formula), {o: _unrounded(o) for o in formula.outputs}
+    passed = _passed(formula)
     yield from cuda.statements(nodes.values(), names)
     for o, node in nodes.items():
         if node.op == "complex" and any(part.op == "const" for part in node.args):
@@ -455,7 +464,7 @@ def _statements(formula: Formula) -> Iterator[str]:
             )
             yield f"r_{o.name} = make_{cuda.CTYPES[node.type]}({', '.join(parts)});"
             continue
-        moved = o.moved and o.dtype in _PASSED
+        moved = o.moved and o.dtype in passed
         value = f"a_{node.data.name}" if moved else f"ptxgen_to_{o.dtype}({names[node]})"
         yield f"r_{o.name} = {value};"
 

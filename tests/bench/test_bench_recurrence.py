@@ -12,13 +12,13 @@ from ptxgen.errors import OptionError
 
 
 def test_cases_are_drawn_by_seed():
-    found = recurrence.cases(3, 1)
+    found = recurrence.Recurrence.drawn_cases(3, 1)
     assert len(found) == 3 * len(recurrence.OPERATIONS)
-    again = recurrence.cases(3, 1, ["*backward"])
+    again = recurrence.Recurrence.drawn_cases(3, 1, ["*backward"])
     assert [c.sizes for c in again] == [c.sizes for c in found if c.name.endswith("backward")]
-    assert [c.sizes for c in recurrence.cases(3, 2)] != [c.sizes for c in found]
+    assert [c.sizes for c in recurrence.Recurrence.drawn_cases(3, 2)] != [c.sizes for c in found]
     with pytest.raises(OptionError, match="--only scan matches nothing; there are selective_scan"):
-        recurrence.cases(1, 1, ["scan"])
+        recurrence.Recurrence.drawn_cases(1, 1, ["scan"])
 
 
 def test_the_other_side_computes_the_same():

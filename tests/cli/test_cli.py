@@ -617,7 +617,7 @@ def test_bench_passes_its_arguments_on(run, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "ptxgen.bench.gemm", module)
     assert run("bench", "gemm", "--shapes", "decode", "--help")[0] == 3
     assert seen == [["--shapes", "decode", "--help"]]
-    assert run("bench", "sort")[0] == 2
+    assert run("bench", "dance")[0] == 2
 
 
 # -- text on terminals ---------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -48,3 +48,39 @@ def transforms(name: str) -> list[Callable[[Any], None]]:
 def chirps(name: str) -> list[Callable[[Any], None]]:
     """Returns a transform that needs the chirps of one length."""
     return [functools.partial(check, name, "fft_pairs", (2, SPECS[name].n, 2), {})]
+
+
+LENGTHS = (1, 2, 3, 8, 13, 16, 17, 60, 64, 243, 1009, 1024, 2048, 4096, 5005, 8192, 10007, 16384)
+"""Lengths of one kernel and of several, with small factors and by chirps."""
+SIDES: tuple[dict[str, Any], ...] = (
+    {},
+    {"inverse": True, "norm": "ortho"},
+    {"source": "real"},
+    {"source": "half", "sink": "real", "inverse": True},
+)
+"""Options of a transform of pairs, of reals to half a spectrum, and back."""
+
+
+def edges() -> Iterator[tuple[str, Callable[[Any], None]]]:
+    """Yields labels and checks of transforms of rows and columns of all :data:`LENGTHS`; three
+    rows do not fill a CTA.
+    """
+    for kind in ("f4", "f8"):
+        for n in LENGTHS:
+            yield f"fft_{kind}_{n}", functools.partial(check_length, kind, n)
+
+
+def check_length(kind: str, n: int, device: Any) -> None:
+    """Transforms three rows from and to each form, and columns beside them."""
+    x = np.random.default_rng([SEED, n]).standard_normal((3, n, 2)).astype(kind)
+    half = n // 2 + 1
+    with ptxgen.use_device(device):
+        for how in SIDES:
+            given = {"real": x[..., 0], "half": x[:, :half]}.get(how.get("source", ""), x)
+            how = {**how, "n": n} | ({"count": half} if how.get("source") == "real" else {})
+            given = np.ascontiguousarray(given)
+            expected = PAIRS.oracle(given, **how)
+            same_bits(PAIRS.function(given, **how), expected, what=f"{kind} {n} {how}")
+        columns = np.ascontiguousarray(x.swapaxes(0, 1))
+        expected = PAIRS.oracle(columns, axis=0)
+        same_bits(PAIRS.function(columns, axis=0), expected, what=f"{kind} {n}, columns")

@@ -9,6 +9,7 @@ from pointwise_cases import (
     BYTE_LAYOUTS,
     KINDS,
     LAYOUTS,
+    PARTS,
     check_bytes,
     computed,
     drawn,
@@ -75,6 +76,16 @@ def test_bytes_are_moved_and_cast_in_every_way(device, layout) -> None:
     check_bytes(device, layout)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_copies_keep_every_nan_and_conversions_give_one(dtype) -> None:
+    codes = torch.arange(1 << 16, device="cuda").to(torch.int16).view(256, 256)
+    x = codes.view(getattr(torch, dtype))
+    for view, bits in ((x, codes), (x.T, codes.T), (x[:, 1::3], codes[:, 1::3])):
+        assert torch.equal(f.copy(view).view(torch.int16), bits)
+    turned = torch.where(x.isnan(), 0x7FFF, codes ^ -0x8000)
+    assert torch.equal(f.neg(x).view(torch.int16), turned.to(torch.int16))
+
+
 def agree(out, wanted, what) -> None:
     if out.dtype.kind in "iub":
         np.testing.assert_array_equal(out, wanted, str(what))
@@ -87,7 +98,7 @@ def test_every_row_gives_the_bits_of_the_oracle(device, name) -> None:
     """Every function has the oracle's bits in each dtype that it takes, special values included."""
     function, count = getattr(f, name), 40007
     took = []
-    for kind in KINDS:
+    for kind in (*KINDS, *PARTS):
         rng = np.random.default_rng(SEED)
         arity = len(function.arguments)
         kinds = ["bool", kind, kind] if name == "where" else [kind] * arity

@@ -25,6 +25,8 @@ BYTES = {
 """Dtypes of 8 bits, which casts and copies take, by short name."""
 WHOLE = {"i32": np.dtype("i4"), "i64": np.dtype("i8")}
 KINDS = {**NUMPY, **WHOLE, "bool": np.dtype("?"), **BYTES}
+PARTS = {"c64": "f32", "c128": "f64"}
+"""Kind of the parts of complex numbers, by short dtype."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ def drawn(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
     """Numbers of all sizes, with every special one among them."""
     if kind == "bool":
         return rng.integers(0, 2, count).astype(np.bool_)
+    if kind in PARTS:
+        return drawn(PARTS[kind], 2 * count, rng).view(f"c{2 * KINDS[PARTS[kind]].itemsize}")
     if kind in BYTES:  # all codes
         return rng.integers(0, 256, count, np.uint8).view(KINDS[kind])
     if kind in WHOLE:

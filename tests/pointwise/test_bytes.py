@@ -129,6 +129,28 @@ def test_copies_move_every_bit(kind) -> None:
     assert (got[0].astype(float) == 2).all() and (got[:, 16:].astype(float) == 2).all()
 
 
+@pytest.mark.parametrize("kind", ["bf16", "f16"])
+def test_copies_move_every_bit_of_16(kind) -> None:
+    """Copies keep sign and payload of a NaN, whatever else their kernel computes; all conversions
+    give one NaN.
+    """
+    codes = np.arange(1 << 16, dtype=np.uint16).reshape(256, 256)
+    x = codes.view(KINDS[kind])
+    whole = operation("copy")
+    for view in (np.s_[:], np.s_[::-1, ::2], np.s_[100:, 3:]):
+        for got in (whole(x[view].T), whole.reference(x[view].T)):
+            np.testing.assert_array_equal(got.view("u2"), codes[view].T)
+    np.testing.assert_array_equal(layout.concat([x, x.T], 1).view("u2")[:, 256:], codes.T)
+    kept, turned, rows = ptxgen.capture(
+        lambda x: (f.copy(x), f.neg(x), ptxgen.softmax(f.mul(x, 0.5))), x
+    )(x)
+    np.testing.assert_array_equal(kept.view("u2"), codes)
+    expected = np.where(np.isnan(x.astype("f4")), 0x7FFF, codes ^ 0x8000)
+    for got in (turned, f.neg.reference(x)):
+        np.testing.assert_array_equal(got.view("u2"), expected)
+    assert np.isnan(rows[-1].astype("f4")).all()
+
+
 def test_every_kernel_moves_and_casts_bytes() -> None:
     device = CpuDevice()
     ways = set().union(*(check_bytes(device, name) for name in BYTE_LAYOUTS))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 from bits import operand
 from interp_launch import SEED
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.spec.sort import TILE, SearchSpec
+from ptxgen.numerics.sort import KEYS
+from ptxgen.spec.sort import ROW_MAX, TILE, SearchSpec
 from ptxgen.tiles import SPECS
 
 
@@ -33,6 +37,16 @@ def rows(shape, repeats=3):
     x = operand(rng, shape, "special")
     x[..., ::repeats] = rng.choice(np.array([0.0, -0.0, 1.0, np.nan, -np.nan], np.float32))
     return x
+
+
+def drawn(dtype, shape, seed=0):
+    """Draws elements of random bits, so that integers have all values and floats all kinds."""
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    rng = np.random.default_rng([seed, *shape])
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    size = kind.itemsize
+    return rng.integers(0, 1 << 8, (*shape, size), np.uint8).view(kind).reshape(shape)
 
 
 def check_sorted(kernel, shape, descending, device):
@@ -68,3 +82,39 @@ def cases(name):
 def at_edge(name, key, route, edge):
     """Returns a sort of two rows of as many elements as the edge has."""
     return functools.partial(check_sorted, name, (2, edge.inside["COLS"]), True)
+
+
+LENGTHS = (1, 31, 33, 64, 65, 129, ROW_MAX, ROW_MAX + 1, 2 * TILE + 1)
+"""Lengths of rows at the edges of kernels."""
+
+
+def edges() -> Iterator[tuple[str, Callable[[Any], None]]]:
+    """Yields labels and checks of operations that together launch every kernel of sorts and
+    searches, in every dtype, at the edges of tiles.
+    """
+    for dtype in KEYS:
+        for n in LENGTHS:
+            yield f"sort_{dtype}_{n}", functools.partial(check_dtype, dtype, n)
+    for n in (1, 700):
+        yield f"sort_bincount_{n}", functools.partial(check_counted, n)
+
+
+def check_dtype(dtype, n, device):
+    """Sorts rows in both directions, and searches the sorted ones."""
+    x = drawn(dtype, (2, n))
+    x[:, 1::3] = x[:, : len(range(1, n, 3))]  # equal elements
+    with ptxgen.use_device(device):
+        for descending in (False, True):
+            got = ptxgen.sort(x, descending=descending)
+            same(got, reference.sort(x, descending=descending), f"{dtype} {n}")
+        rising = reference.sort(x)[0]
+        found = ptxgen.searchsorted(rising, x)
+    same(found, reference.searchsorted(rising, x), f"{dtype} {n}")
+
+
+def check_counted(n, device):
+    """Counts integers, and finds the unique ones."""
+    x = np.random.default_rng(n).integers(0, 90, n)
+    with ptxgen.use_device(device):
+        same(ptxgen.bincount(x, 90), reference.bincount(x, 90), f"bincount {n}")
+        same(ptxgen.unique(x, 90), reference.unique(x, 90), f"unique {n}")

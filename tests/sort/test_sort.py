@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from sort_cases import rows, same
+from sort_cases import drawn, rows, same
 
 import ptxgen
 from ptxgen import reference
@@ -23,16 +23,6 @@ PASS = TABLES["sort", "pass"].routes[0]
 def device():
     with ptxgen.use_device(CpuDevice()):
         yield
-
-
-def drawn(dtype, shape, seed=0):
-    """Draws elements of random bits, so that integers have all values and floats all kinds."""
-    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
-    rng = np.random.default_rng([seed, *shape])
-    if dtype == "bool":
-        return rng.random(shape) < 0.5
-    size = kind.itemsize
-    return rng.integers(0, 1 << 8, (*shape, size), np.uint8).view(kind).reshape(shape)
 
 
 @pytest.mark.parametrize("dtype", KEYS)

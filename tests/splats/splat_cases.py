@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ from bits import same_bits
 
 import ptxgen
 from ptxgen import reference
+from ptxgen.numerics.splats import TILES
 from ptxgen.ops import OPERATIONS
+from ptxgen.spec.splats import SplatSpec
 from ptxgen.tiles import SPECS
 
 BACKGROUND = np.array([0.1, 0.2, 0.3], "f4")
@@ -97,3 +99,29 @@ def kernels(name: str) -> list[Callable[[Any], None]]:
         return [functools.partial(check_raster, name, *each) for each in cases]
     cases = (small, (80, (9, 8), {"max_list_entries": 60}))
     return [functools.partial(check_gradient, name, *each) for each in cases]
+
+
+SIZES = ((1, 1), (8, 8), (9, 17), (33, 31))
+"""Widths and heights of pictures: a pixel, a tile, tiles that the border cuts."""
+
+
+def edges() -> Iterator[tuple[str, Callable[[Any], None]]]:
+    """Yields labels and checks of pictures with tiles of both sizes, by all kernels."""
+    for tile in TILES:
+        for count, size in zip((1, 3, 300, 40), SIZES, strict=True):
+            label = f"splats_{tile}_{count}_{size[0]}x{size[1]}"
+            yield label, functools.partial(check_picture, tile, count, size)
+
+
+def check_picture(tile: int, count: int, size: tuple[int, int], device: Any) -> None:
+    """Renders a picture, and computes the gradients of the points on it."""
+    given = scene(5, count, *size, 4)
+    of = {"width": size[0], "height": size[1], "tile_size": tile}
+    with ptxgen.use_device(device):
+        found = ptxgen.splat_render(*given, BACKGROUND, **of)
+    expected = reference.splat_render(*given, BACKGROUND, **of)
+    for got, one in zip(found[:2], expected[:2], strict=True):
+        same_bits(got, one, what=f"{size} {tile}")
+    for name, spec in SPECS.items():
+        if isinstance(spec, SplatSpec) and spec.part == "gradient" and spec.tile == tile:
+            check_gradient(name, count, size, {}, device)

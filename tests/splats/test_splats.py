@@ -4,6 +4,10 @@ their cases in ``interp_cases``.)
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from bits import same_bits
@@ -158,6 +162,33 @@ def test_two_runs_have_the_same_gradients_and_a_clip_bounds_the_pictures():
             same_bits(one, two)
 
 
+@pytest.mark.long
+@pytest.mark.torch
+def test_a_fitted_scene_has_the_psnr_of_the_plain_formula_in_f64():
+    """The example's fit, by ptxgen and by the formula in PyTorch, which cuts no splat off at three
+    standard deviations.
+    """
+    torch = pytest.importorskip("torch")
+    from ptxgen.bench.splats import plain
+
+    path = Path(__file__).parents[2] / "examples" / "splats.py"
+    spec = importlib.util.spec_from_file_location("fitted", path)
+    example = importlib.util.module_from_spec(spec)
+    sys.modules["fitted"] = example
+    spec.loader.exec_module(example)
+
+    def in_f64(splats, camera, size):
+        given = [x.double() for x in splats]
+        of = [*(x.double() for x in camera), torch.zeros(3, dtype=torch.float64)]
+        return plain(torch, given, of, size, size).float()
+
+    device, sizes = torch.device("cpu"), (2, 16, 20, 8)
+    fits = [example.fit(torch, device, *sizes, render) for render in (example.render, in_f64)]
+    ours, theirs = (fit.psnr for fit in fits)
+    start = -10 * np.log10(fits[0].losses[0])
+    assert ours == pytest.approx(theirs, abs=0.01) and ours > start + 0.3
+
+
 # -- culling and lists --------------------------------------------------------------------------
 def test_splats_behind_the_camera_or_beside_the_picture_are_culled():
     given = scene(8, 6, *SIZE.values())
@@ -207,6 +238,18 @@ def test_a_list_that_is_too_short_is_refused_or_drops_the_farthest():
     near = [x[whole] for x in given[:5]]
     nearest = ptxgen.splat_render(*near, *given[5:], **SIZE)[0]
     assert (picture == nearest).all(2).mean() > 0.5  # tiles that lost no splat
+
+
+def test_a_list_that_is_too_short_is_refused_with_gradients_too():
+    torch = pytest.importorskip("torch")
+    pt = pytest.importorskip("ptxgen.torch")
+    given = [torch.tensor(x) for x in scene(11, 30, *SIZE.values())]
+    given[0].requires_grad_()
+    _, _, dropped = reference.splat_render(
+        *(x.detach().numpy() for x in given), **SIZE, max_list_entries=40, overflow="drop"
+    )
+    with pytest.raises(OptionError, match=f"is 40; the splats have {40 + dropped} tiles"):
+        pt.splat_render(*given, **SIZE, max_list_entries=40)
 
 
 def test_what_bad_input_gets():

@@ -3,7 +3,8 @@ to nearest even (rn), towards zero (rz), down (rm) or up (rp), subnormals kept.
 
 Arrays hold f16 as ``np.float16``, bf16 as its bits in ``np.uint16``, f32 as ``np.float32`` and f64
 as ``np.float64``. Operands have one shape or (1,), and so have results. Callers set
-``np.errstate(all="ignore")``. The payload and the sign of a NaN are arbitrary.
+``np.errstate(all="ignore")``. The payload and the sign of a NaN are arbitrary, but conversions to
+f16 and bf16 give 0x7FFF for every NaN, as on GPUs.
 
 Results narrower than f64, where NumPy's own operation is not correct already:
 
@@ -78,6 +79,7 @@ _INTEGRAL: dict[str, Callable[..., Any]] = {
 
 _NEIGHBOURS = np.array([[1 + 2.0**-52], [1 - 2.0**-53]])
 _BF16_NAN = np.uint16(0x7FFF)
+_F16_NAN = np.uint16(0x7FFF).view(np.float16)
 _ONE = np.uint32(1)
 _HALF = np.uint32(0x7FFF)
 _16 = np.uint32(16)
@@ -141,6 +143,15 @@ def f32_to_bf16(value: F32) -> U16:
     return result
 
 
+def to_f16(value: Array) -> Array:
+    """Rounds floats to f16, to nearest even; every NaN gives the canonical one, as on GPUs."""
+    result = value.astype(np.float16)
+    nan = value != value
+    if np.count_nonzero(nan):
+        result = np.where(nan, _F16_NAN, result)
+    return result
+
+
 def narrow(value: F64, kind: str, mode: str = "rn") -> Array:
     """Rounds f64 values to the format ``kind``.
 
@@ -150,7 +161,7 @@ def narrow(value: F64, kind: str, mode: str = "rn") -> Array:
     if kind == "f64":
         return value
     if mode == "rn" and kind != "bf16":
-        return value.astype(np.float32 if kind == "f32" else np.float16)
+        return value.astype(np.float32) if kind == "f32" else to_f16(value)
     form = FORMATS[kind]
     exponent = np.maximum(np.frexp(value)[1], form.min_exponent + 1) - form.precision
     rounded = np.ldexp(_INTEGRAL[mode](np.ldexp(value, -exponent)), exponent)
@@ -159,7 +170,7 @@ def narrow(value: F64, kind: str, mode: str = "rn") -> Array:
         rounded = np.where(over, _overflow(np.signbit(value), form, mode), rounded)
     if kind == "bf16":
         return f32_to_bf16(rounded.astype(np.float32))
-    exact: Array = rounded.astype(np.float32 if kind == "f32" else np.float16)
+    exact: Array = rounded.astype(np.float32) if kind == "f32" else to_f16(rounded)
     return exact
 
 
@@ -183,7 +194,7 @@ def convert(source: str, kind: str, mode: str = "rn") -> Function:
     if source == "f16" and kind == "f32":
         return lambda a: a.astype(np.float32)
     if source == "f32" and kind == "f16" and mode == "rn":
-        return lambda a: a.astype(np.float16)
+        return to_f16
     return lambda a: narrow(widen(a, source), kind, mode)
 
 

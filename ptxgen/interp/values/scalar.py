@@ -9,7 +9,8 @@ neither may be written to. Under ``np.errstate(all="ignore")`` no operand values
 Where PTX ISA 9.0 leaves a result open, it is:
 
 - of an integer quotient or remainder by zero: all bits set;
-- of a NaN: an arbitrary payload and sign; mov, selp, abs, neg and copysign keep the bits;
+- of a NaN: an arbitrary payload and sign; mov, selp, abs, neg and copysign keep the bits, and
+  conversions to f16 and bf16 give 0x7FFF, as GPUs do;
 - of ``.sat`` for -0: +0.
 
 Refused, as no document specifies the bits: ``.approx`` and ``.full``, and add, sub and mul of

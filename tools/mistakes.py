@@ -139,8 +139,8 @@ MISTAKES = (
     Mistake(
         "vectors of half their alignment, on FMA units",
         SPEC + "simt.py",
-        "return self.width(x) * ITEMSIZE[self.dtype]",
-        "return self.width(x) * ITEMSIZE[self.dtype] // 2",
+        "return self.width(x) * ITEMSIZE[self.operand_dtype(x)]",
+        "return self.width(x) * ITEMSIZE[self.operand_dtype(x)] // 2",
         kernel("simt_nn_f32_16x32x32"),
     ),
     Mistake(
@@ -1180,7 +1180,7 @@ MISTAKES = (
     Mistake(
         "a formula of a product that is not rounded first",
         TEMPLATE + "include/ending.cuh.j2",
-        """if e.dtype == "f32" else "ptxgen_round_%s(v[q])" % e.dtype }}""",
+        """if e.product == "f32" else "ptxgen_round_%s(v[q])" % e.product }}""",
         """}}""",
         EPILOGUES,
     ),

@@ -239,10 +239,7 @@ MORE = (12, 64, (4, 1)), (8, 128, (6, 1)), (4, 128, (2, 2)), (4, 192, (2, 1))
     ("kind", "warps", "head", "heads"),
     [
         *((kind, 8, 64, (3, 1)) for kind in KINDS),
-        *(
-            pytest.param(kind, *MORE[i % len(MORE)], marks=LONG)
-            for i, kind in enumerate(KINDS)
-        ),
+        *(pytest.param(kind, *MORE[i % len(MORE)], marks=LONG) for i, kind in enumerate(KINDS)),
     ],
 )
 def test_gradients(kind, warps, head, heads):

@@ -533,9 +533,9 @@ MISTAKES = (
     Mistake(
         "half a spectrum whose constant has an imaginary part",
         TEMPLATE + "fft/fft.cu.j2",
-        "v.y = real ? T(0)",
-        "v.y = !real && i == 0 ? T(0)",
-        kernel("fft_f32_40_chirp19"),
+        "e == 0 || e == whole - e ? T(0)",
+        "e == whole - e ? T(0)",
+        kernel("fft_f32_144_chirp67"),
     ),
     Mistake(
         "gathered windows that a stage is told full before",

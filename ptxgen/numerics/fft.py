@@ -11,15 +11,20 @@ are computed in fixed point with 192 bits, rounded to f64 and then to the dtype.
 
 *Butterflies*, :func:`dft`. Radix 2 is ``(a+b, a-b)``. Radix 4 with ``s = x0+x2, d = x0-x2, t =
 x1+x3, e = x1-x3`` is ``(s+t, d-ie, s-t, d+ie)``. An odd prime p adds ``s[j] = x[j]+x[p-j]`` and
-``d[j] = x[j]-x[p-j]``: ``X[0]`` is ``x[0]`` plus all s, ascending; ``A[k]`` is a chain of
-``fma(s[j], cos(2πjk/p), ·)`` from ``x[0]``, ``B[k]`` one of ``fma(d[j], sin(2πjk/p), ·)`` from the
-product for j = 1, ascending; ``X[k] = A - iB, X[p-k] = A + iB``. Other radices up to 16 are passes
-of :func:`bases` with roots as constants, where quarter turns exchange and negate parts.
+``d[j] = x[j]-x[p-j]``. ``A[k]`` is the sum of ``x[0]`` and ``s[j] * cos(2πjk/p)``, and
+``B[k]`` that of ``d[j] * sin(2πjk/p)``, in ascending order of the factors' magnitudes (for k = 0 of
+j), by chains of :data:`CHAIN` fma, the first of A from ``x[0]`` and others from a product, which
+are added in order. ``X[0] = A[0], X[k] = A[k] - iB[k], X[p-k] = A[k] + iB[k]``, for p = 3 by fma of
+d and the sine. Other radices have two factors, n = r * m (:func:`bases`). Factors without a common
+divisor need no roots between them (Good-Thomas): for each b < m the r elements ``x[(m*q + r*b) %
+n]``, q < r, are transformed, for each k < r the m results k of these, and ``X[k]`` is result k % m
+of those of k % r. Others (8, 9, 16, 25) are two passes with roots as constants, where quarter turns
+exchange and negate parts.
 
-*Passes.* n without prime factors above 13, up to :data:`WHOLE`, is the product of the radices
-:func:`passes`. With L, the product of the radices before it, a pass of radix r transforms for each
-``g < n/(r*L)`` and ``l < L`` the r elements ``x[g*L + l + q*n/r] * w_{rL}**(l*q)`` (for L > 1 and
-q > 0; Stockham) and stores them at ``g*r*L + l + q*L``.
+*Passes.* n without prime factors other than :data:`PRIMES`, up to :data:`WHOLE`, is the product of
+the radices :func:`passes`. With L, the product of the radices before it, a pass of radix r
+transforms for each ``g < n/(r*L)`` and ``l < L`` the r elements ``x[g*L + l + q*n/r] *
+w_{rL}**(l*q)`` (for L > 1 and q > 0; Stockham) and stores them at ``g*r*L + l + q*L``.
 
 *Parts.* Longer ones are the product of :func:`parts`, n = n1 * m: each of the m columns of
 ``x[j1*m + j2]`` is transformed, result k1 is multiplied by :func:`twiddle` ``w_n**(j2*k1)``, and
@@ -43,20 +48,28 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, reduce
+from math import gcd
 from typing import Any, Protocol
 
 from ptxgen.numerics.contract import Contract
 from ptxgen.numerics.signature import Signature
 
-FFT = Contract("fft", 1, "Stockham passes of radix <= 16; parts by twiddles; else chirps", "simt")
-WHOLE = {"f32": 8192, "f64": 4096}
-"""Longest transform without parts, by dtype: such a one fits the shared memory of a CTA."""
+FFT = Contract("fft", 1, "Stockham passes; parts by twiddles; else chirps", "simt")
+WHOLE = {"f32": 16384, "f64": 8192}
+"""Longest transform without parts, by dtype: its real parts fit the shared memory of a CTA."""
 PART = {"f32": 2048, "f64": 1024}
 """Longest part of a longer transform: tiles of four parts fit the shared memory of a CTA."""
 PARTS_MAX = 3
-RADIX_MAX = 16
-PRIMES = (2, 3, 5, 7, 11, 13)
+RADICES = (*range(2, 17), 25)
+"""Radices that are no primes above 16."""
+PRIMES = {
+    "f32": (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61),
+    "f64": (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31),
+}
+"""Prime radices, by dtype: a thread's registers hold a butterfly."""
+CHAIN = 6
+"""Most products of a chain of fma in a butterfly: errors of longer chains grow."""
 LENGTH_MAX = 1 << 28
 """Most elements of a transform."""
 NORMS = ("backward", "ortho", "forward")
@@ -88,7 +101,7 @@ class Arithmetic(Protocol):
 def is_direct(n: int, dtype: str) -> bool:
     """Whether n is a product of :data:`PRIMES` in at most :data:`PARTS_MAX` parts."""
     rest = n
-    for p in PRIMES:
+    for p in PRIMES[dtype]:
         while rest % p == 0:
             rest //= p
     return rest == 1 and len(parts(n, dtype)) <= PARTS_MAX
@@ -96,10 +109,18 @@ def is_direct(n: int, dtype: str) -> bool:
 
 @cache
 def passes(n: int) -> tuple[int, ...]:
-    """Returns the radices of a transform of length n, largest first: the fewest of at most 16 with
-    the product n, and of those the ones with the smallest sum, then with the smallest first.
+    """Returns the radices of a transform of length n, largest first: primes above 16, and of the
+    rest the fewest of :data:`RADICES`, of these the ones with the smallest sum, then with the
+    smallest first.
     """
-    return (1,) if n == 1 else _passes(n, RADIX_MAX) or ()
+    if n == 1:
+        return (1,)
+    rest, found = n, []
+    for p in PRIMES["f32"]:
+        while p > 16 and rest % p == 0:
+            rest //= p
+            found.append(p)
+    return tuple(sorted((*found, *(_passes(rest, max(RADICES)) or ())), reverse=True))
 
 
 @cache
@@ -107,21 +128,17 @@ def _passes(n: int, most: int) -> tuple[int, ...] | None:
     if n == 1:
         return ()
     found = []
-    for r in range(2, most + 1):
-        rest = _passes(n // r, r) if n % r == 0 else None
+    for r in RADICES:
+        rest = _passes(n // r, r) if r <= most and n % r == 0 else None
         if rest is not None:
             found.append((r, *rest))
     return min(found, key=lambda f: (len(f), sum(f), f), default=None)
 
 
-def bases(radix: int) -> tuple[int, ...]:
-    """Returns the radices of a butterfly: fours, then a two, then odd primes, ascending."""
-    found = []
-    for r in (4, *PRIMES):
-        while radix % r == 0:
-            found.append(r)
-            radix //= r
-    return tuple(found)
+def bases(radix: int) -> tuple[int, int]:
+    """Returns two factors of a radix: 4, or else its smallest prime factor, and the rest."""
+    first = 4 if radix % 4 == 0 else next((p for p in PRIMES["f32"] if radix % p == 0), 1)
+    return first, radix // first
 
 
 @cache
@@ -171,27 +188,29 @@ def _turned(x: Pair, quarters: int, a: Arithmetic) -> Pair:
 
 
 def dft(x: Sequence[Pair], a: Arithmetic) -> list[Pair]:
-    """Transforms ``len(x)`` complex numbers, up to 16, by a butterfly."""
-    found, n, length = list(x), len(x), 1
-    for r in bases(n):
-        results: list[Pair] = [()] * n  # type: ignore[list-item]
-        for b in range(n // r):
-            group, lane = divmod(b, length)
-            inputs = []
-            for q in range(r):
-                value, at = found[b + q * (n // r)], lane * q
-                if at * 4 % (length * r) == 0:
-                    inputs.append(_turned(value, at * 4 // (length * r), a))
-                else:
-                    inputs.append(product(value, roots(length * r)[at], a))
-            for q, value in enumerate(_prime(inputs, a)):
-                results[group * r * length + lane + q * length] = value
-        found, length = results, length * r
+    """Transforms ``len(x)`` complex numbers by a butterfly: one of :data:`RADICES`, or a prime."""
+    n = len(x)
+    r, m = bases(n)
+    if m == 1:
+        return _prime(list(x), a)
+    if gcd(r, m) == 1:
+        inner = [_prime([x[(m * q + r * b) % n] for q in range(r)], a) for b in range(m)]
+        outer = [_prime([y[k] for y in inner], a) for k in range(r)]
+        return [outer[k % r][k % m] for k in range(n)]
+    inner = [_prime([x[b + q * m] for q in range(r)], a) for b in range(m)]
+    found: list[Pair] = [()] * n  # type: ignore[list-item]
+    for k in range(r):
+        found[k::r] = _prime([_times_root(y[k], k * b, n, a) for b, y in enumerate(inner)], a)
     return found
 
 
+def _times_root(x: Pair, at: int, n: int, a: Arithmetic) -> Pair:
+    """Multiplies by ``exp(-2πi at/n)``; quarter turns exchange and negate parts."""
+    return _turned(x, at * 4 // n, a) if at * 4 % n == 0 else product(x, roots(n)[at], a)
+
+
 def _prime(x: list[Pair], a: Arithmetic) -> list[Pair]:
-    """Transforms 2 or 4 complex numbers, or an odd prime number of them."""
+    """Transforms 1, 2 or 4 complex numbers, or an odd prime number of them."""
 
     def plus(p: Pair, q: Pair) -> Pair:
         return a.add(p[0], q[0]), a.add(p[1], q[1])
@@ -200,27 +219,49 @@ def _prime(x: list[Pair], a: Arithmetic) -> list[Pair]:
         return a.sub(p[0], q[0]), a.sub(p[1], q[1])
 
     n = len(x)
+    if n == 1:
+        return x
     if n == 2:
         return [plus(*x), minus(*x)]
     if n == 4:
         s, d, t, e = plus(x[0], x[2]), minus(x[0], x[2]), plus(x[1], x[3]), minus(x[1], x[3])
         turned = (a.add(d[0], e[1]), a.sub(d[1], e[0])), (a.sub(d[0], e[1]), a.add(d[1], e[0]))
         return [plus(s, t), turned[0], minus(s, t), turned[1]]
-    half, w = range(1, n // 2 + 1), roots(n)
-    sums, differences = [plus(x[j], x[n - j]) for j in half], [minus(x[j], x[n - j]) for j in half]
-    found: list[Pair] = [x[0]] * n
-    for s in sums:
-        found[0] = plus(found[0], s)
-    for k in half:
-        even, odd = list(x[0]), [None, None]
-        for j, s, d in zip(half, sums, differences, strict=True):
-            cos, sin = w[j * k % n][0], -w[j * k % n][1]
-            for part in (0, 1):
-                even[part] = a.fma(s[part], cos, even[part])
-                old = odd[part]
-                odd[part] = a.mul(d[part], sin) if old is None else a.fma(d[part], sin, old)
-        found[k] = a.add(even[0], odd[1]), a.sub(even[1], odd[0])
-        found[n - k] = a.sub(even[0], odd[1]), a.add(even[1], odd[0])
+    half = n // 2 + 1
+    sums = [x[0], *(plus(x[j], x[n - j]) for j in range(1, half))]
+    differences = [minus(x[j], x[n - j]) for j in range(1, half)]
+
+    def chains(values: Sequence[Pair], factors: Sequence[float], start: Pair | None) -> Pair:
+        """Returns the sum of values times factors, by chains of :data:`CHAIN`, in ascending order
+        of the factors' magnitudes.
+        """
+        order = sorted(range(len(values)), key=lambda j: abs(factors[j]))
+        sums: list[Pair] = []
+        for at in range(0, len(order), CHAIN):
+            now: Any = None if at else start
+            for v, by in ((values[j], factors[j]) for j in order[at : at + CHAIN]):
+                if by == 1:
+                    now = v if now is None else plus(now, v)
+                elif now is None:
+                    now = a.mul(v[0], by), a.mul(v[1], by)
+                else:
+                    now = a.fma(v[0], by, now[0]), a.fma(v[1], by, now[1])
+            sums.append(now)
+        return reduce(plus, sums)
+
+    w = roots(n)
+    found = [chains(sums[1:], [1.0] * (half - 1), x[0])] * n
+    for k in range(1, half):
+        cos, sin = ([w[j * k % n][part] for j in range(1, half)] for part in (0, 1))
+        even = chains(sums[1:], cos, x[0])
+        if n == 3:
+            (re, im), sine = differences[0], sin[0]
+            found[1] = a.fma(im, -sine, even[0]), a.fma(re, sine, even[1])
+            found[2] = a.fma(im, sine, even[0]), a.fma(re, -sine, even[1])
+        else:
+            odd = chains(differences, [-v for v in sin], None)
+            found[k] = a.add(even[0], odd[1]), a.sub(even[1], odd[0])
+            found[n - k] = a.sub(even[0], odd[1]), a.add(even[1], odd[0])
     return found
 
 
@@ -354,7 +395,7 @@ def _plain(
     n = len(re)
     if n == 1:
         return re, im
-    r = next(p for p in PRIMES if n % p == 0)
+    r = next(p for p in (2, 3, 5, 7) if n % p == 0)
     m = n // r
     smaller = [_plain(re[q::r], im[q::r], w, step * r) for q in range(r)]
     out = [0.0] * n, [0.0] * n

@@ -13,9 +13,10 @@ A transform is named by p < N0, m < N1 and a third number o. Element j of its in
 ``i = j * XS + p * X0 + m * X1`` of an array whose element i is at ``i * XE + p * XB + o * XO``;
 strides count complex numbers of "pairs", else reals; ``XI`` is the distance of an imaginary part.
 Elements at indices of NX and more count as zeros. Results have the same parameters with Y, and
-indices of NY and more are not stored. ``WHOLE`` is the length of the whole transform, whose half
-the input may be, and of which each element has a weight. ``FLAGS`` has the bits below, and each
-result is multiplied by ``SCALE``.
+indices of NY and more are not stored. Kernels of rows take S and E as 1. ``WHOLE`` is the length of
+the whole transform, whose half the input may be, and of which each element has a weight; without
+weights and chirps, all indices are below it. ``FLAGS`` has the bits below, and each result is
+multiplied by ``SCALE``.
 """
 
 from __future__ import annotations
@@ -48,19 +49,29 @@ half a spectrum, whose other half follows."""
 SINKS = ("pairs", "split", "real")
 
 TILE_BYTES = 1 << 16
-"""Most bytes of a tile of transforms, before padding."""
+"""Most bytes of a tile of transforms in shared memory, before padding."""
 THREADS_MOST = 512
+THREADS_LONG = 1024
+"""Most threads of a CTA whose transform exchanges real and imaginary parts in turns, unless it is
+one by chirps, which needs more registers (H200, n = 4099: 496 µs with 384 threads, 539 with 768).
+"""
+ELEMENTS_LONG = 20
+"""Elements that such a thread has at least: with fewer, an SM has no room for a second CTA."""
 ROW_BYTES = 1 << 14
 """Bytes that a CTA transforms if rows are shorter than this."""
 ROWS_MOST = 256
-RESIDENT = {"f32": 1024, "f64": 512}
-"""Threads per SM that leave each the registers for two butterflies."""
+REGISTERS = {"f32": 64, "f64": 128}
+"""Registers of a thread, by dtype: enough for two butterflies of radix 16."""
+REGISTERS_LEAST = 20
+"""Registers of a thread besides those of its elements."""
 SEGMENT = 128
 """Bytes of neighbouring transforms that are loaded together where elements are strided."""
 SECTOR = 32
 """Bytes of global memory that are loaded at least."""
 LEVEL_BYTES = 1 << 13
 """Most bytes of a table of twiddles in shared memory."""
+SCHEDULERS = 4
+"""Partitions of an SM, each of which has a quarter of the registers."""
 BANKS = 128
 """Bytes that one access of shared memory moves: 32 banks of 4."""
 
@@ -150,7 +161,7 @@ class FftSpec(KernelSpec):
             dtype=tuple(fft.WHOLE), source=SOURCES, sink=SINKS, min_arch=ARCHITECTURES
         )
         self.check_counts("n")
-        self.check_resources(6 * max(self.radices), "complex numbers of a butterfly", 1)
+        self.check_resources(self.held + REGISTERS_LEAST, "complex numbers of a butterfly", 1)
 
     @classmethod
     def made(cls, form: Form) -> Self:
@@ -182,10 +193,49 @@ class FftSpec(KernelSpec):
         """Transforms of a CTA."""
         return self.form.tile
 
-    @property
+    @cached_property
     def threads(self) -> int:
-        wanted = -(-self.tile * self.n // self.radices[0])
-        return min(-(-wanted // WARP) * WARP, THREADS_MOST)
+        if not self.halves:
+            return min(-(-self.tile * self.n // (self.radices[0] * WARP)) * WARP, THREADS_MOST)
+        found, arch = [], ARCHITECTURES[self.min_arch]
+        most = THREADS_MOST if self.chirp else THREADS_LONG
+        for threads in range(WARP, most + 1, WARP):
+            held = self._held(threads)
+            room = min(arch.registers_per_sm // threads, arch.registers_per_thread)
+            if held + REGISTERS_LEAST <= room:
+                found.append((max(held, ELEMENTS_LONG * self.form.pair_bytes // 4), threads))
+        return min(found, default=(0, most))[1]
+
+    @property
+    def held(self) -> int:
+        """Registers for the elements that a thread has at a time."""
+        return self._held(self.threads)
+
+    def _held(self, threads: int) -> int:
+        most = max(-(-self.tile * self.n // (r * threads)) * r for r in self.radices)
+        return most * self.form.pair_bytes // 4
+
+    @property
+    def halves(self) -> bool:
+        """Whether a transform is too long for shared memory, which then has the real parts of all
+        elements and after these the imaginary parts.
+        """
+        return self.n * self.form.pair_bytes > TILE_BYTES
+
+    @property
+    def planes(self) -> tuple[str, ...]:
+        """Parts of elements that are exchanged in turns, as C++ suffixes."""
+        return (".x", ".y") if self.halves else ("",)
+
+    @property
+    def shared_element(self) -> str:
+        """C++ type of an element of shared memory."""
+        return "T" if self.halves else "V"
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes of an element of shared memory."""
+        return self.form.pair_bytes // len(self.planes)
 
     @property
     def staged(self) -> bool:
@@ -201,9 +251,19 @@ class FftSpec(KernelSpec):
         return len(self.radices) > 1 or bool(self.chirp) or self.staged
 
     @property
-    def pad_shift(self) -> int:
-        """Logarithm of the elements of a transform after which shared memory has a gap of one."""
-        return (BANKS // self.form.pair_bytes).bit_length() - 1
+    def gap(self) -> int:
+        """Elements of a transform, or of a tile that is staged, after which shared memory has a gap
+        of one, 0: no gaps. Results of a butterfly of the first pass are neighbours, so lanes have
+        strides of a radix, which must be odd to reach different banks.
+        """
+        if self.staged:
+            return BANKS // self.unit_bytes if self.n % 4 == 0 else 0
+        return self.radices[0] if self.radices[0] % 2 == 0 else 0
+
+    @property
+    def padded(self) -> int:
+        """Elements of a transform in shared memory, with gaps."""
+        return self.n + (self.n // self.gap if self.gap else 0)
 
     @property
     def by_rows(self) -> bool:
@@ -217,10 +277,10 @@ class FftSpec(KernelSpec):
         """
         if not self.by_rows:
             return self.tile
-        padded, period = self.n + (self.n >> self.pad_shift), 1 << self.pad_shift
         if self.rows_in == self.rows_out:
-            return padded | self.staged
-        return padded + (period // self.tile - padded) % period
+            return self.padded
+        period = BANKS // self.unit_bytes
+        return self.padded + (period // self.tile - self.padded) % period
 
     @property
     def level_bytes(self) -> int:
@@ -234,14 +294,22 @@ class FftSpec(KernelSpec):
     def shared_bytes(self) -> int:
         if not self.exchanges:
             return 0
-        count = self.tile if self.by_rows else self.n + (self.n >> self.pad_shift)
-        return count * self.pitch * self.form.pair_bytes + self.level_bytes
+        count = (self.tile if self.by_rows else self.padded) * self.pitch
+        if self.staged:
+            count = self.tile * self.n + (self.tile * self.n // self.gap if self.gap else 0)
+        return count * self.unit_bytes + self.level_bytes
 
     @property
     def resident(self) -> int:
         """Resident CTAs per SM, the second argument of ``__launch_bounds__``."""
-        room = ARCHITECTURES["sm_90"].shared_per_sm // (self.shared_bytes + 1024)
-        return max(min(RESIDENT[self.dtype] // (2 if self.chirp else 1) // self.threads, room), 1)
+        arch, wanted = ARCHITECTURES["sm_90"], REGISTERS[self.dtype]
+        if 2 * self.held > wanted and not (self.halves and self.held <= 2 * ELEMENTS_LONG):
+            wanted = min(self.held * 3 // 2 + REGISTERS_LEAST, arch.registers_per_thread)
+        if self.chirp:
+            wanted *= 2
+        warps = SCHEDULERS * (arch.registers_per_sm // (SCHEDULERS * WARP * wanted))
+        fit = arch.shared_per_sm // (self.shared_bytes + 1024)
+        return max(min(warps * WARP // self.threads, fit), 1)
 
     @property
     def element(self) -> str:

@@ -10,13 +10,16 @@ from ptxgen.spec.fft import SPACE, ChirpForm, ChirpSpec, FftSpec, Form
 LISTED = (
     Form("f32", 240, "split", "split"),
     Form("f64", 9),
-    Form("f32", 26, rows_in=False, rows_out=False),
-    Form("f32", 40, "half", "real", chirp=19),
-    Form("f64", 64, "real", "pairs", False, False, 8192),
-    Form("f64", 64, "pairs", "pairs", False, False, 4608, weigh_in=True),
-    Form("f64", 72, "pairs", "pairs", True, False, weigh_out=True),
+    Form("f32", 38, rows_in=False, rows_out=False),
+    Form("f64", 4116),
+    Form("f32", 144, "half", "real", chirp=67),
+    Form("f64", 128, "real", "pairs", False, False, 16384),
+    Form("f64", 96, "pairs", "pairs", False, False, 9216, weigh_in=True),
+    Form("f64", 96, "pairs", "pairs", True, False, weigh_out=True),
 )
-"""Forms that goldens and tests look at: radices, sources and sinks of all kinds."""
+"""Forms that goldens and tests look at: radices, sources and sinks of all kinds, and a transform
+that exchanges real and imaginary parts in turns.
+"""
 
 
 def _fft() -> RouteTable:
@@ -32,7 +35,7 @@ def _pinned() -> Iterator[FftSpec]:
 
 
 def _chirps() -> RouteTable:
-    form = ChirpForm("f64", 2053)
+    form = ChirpForm("f64", 4099)
     route = Route((ChirpSpec(form.n, form.dtype),), reason="chirps of one length")
     return RouteTable(SPACE, (route,), (form,), opened=ChirpForm)
 

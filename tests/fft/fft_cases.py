@@ -19,11 +19,12 @@ PAIRS = OPERATIONS["fft_pairs"]
 CALLS: dict[tuple[int, int, int], tuple[str, tuple[int, ...], dict[str, Any]]] = {
     (240, 0, 0): ("fft_block", (11, 480), {"inverse": True, "norm": "ortho"}),
     (9, 0, 0): ("fft_pairs", (300, 8, 2), {"n": 9}),
-    (26, 0, 0): ("fft_pairs", (3, 26, 19, 2), {"axis": 1}),
-    (40, 0, 19): ("fft_pairs", (3, 10, 2), {"n": 19, "source": "half", "sink": "real"}),
-    (64, 8192, 0): ("fft_pairs", (1, 8000), {"n": 8192, "source": "real", "count": 4097}),
-    (64, 4608, 0): ("fft_pairs", (1, 2000, 2), {"n": 2053}),
-    (72, 0, 0): ("fft_pairs", (1, 2053, 2), {"inverse": True}),
+    (38, 0, 0): ("fft_pairs", (3, 38, 19, 2), {"axis": 1}),
+    (4116, 0, 0): ("fft_pairs", (1, 4116, 2), {"inverse": True}),
+    (144, 0, 67): ("fft_pairs", (3, 34, 2), {"n": 67, "source": "half", "sink": "real"}),
+    (128, 16384, 0): ("fft_pairs", (1, 16000), {"n": 16384, "source": "real", "count": 8193}),
+    (96, 9216, 0): ("fft_pairs", (1, 4000, 2), {"n": 4099}),
+    (96, 0, 0): ("fft_pairs", (1, 4099, 2), {"inverse": True}),
 }
 """Operation, shape and options of a call, by length, order of twiddles and length by chirps."""
 

@@ -19,6 +19,7 @@ from ptxgen.ops import OPERATIONS
 from ptxgen.ops.fft import axes_of_transform
 from ptxgen.oracle.fft import fft_pairs, transform
 from ptxgen.program.interpret import Interpreter
+from ptxgen.spec.fft import FftSpec, Form
 
 PAIRS = OPERATIONS["fft_pairs"].function
 EPS = {"f4": 2.0**-24, "f8": 2.0**-53}
@@ -32,8 +33,10 @@ def on_the_cpu_device():
 
 @pytest.fixture
 def short_parts(monkeypatch):
-    """Transforms of more than 12 elements have parts of at most 8, so that tests are quick."""
-    for limits, most in ((numerics.WHOLE, 12), (numerics.PART, 8)):
+    """Transforms of more than 12 elements have parts of at most 8, and primes above 7 take chirps,
+    so that tests are quick.
+    """
+    for limits, most in ((numerics.WHOLE, 12), (numerics.PART, 8), (numerics.PRIMES, (2, 3, 5, 7))):
         for dtype in limits:
             monkeypatch.setitem(limits, dtype, most)
     made = numerics.parts, numerics.is_direct
@@ -67,18 +70,18 @@ def dense(n):
 @pytest.mark.parametrize("kind", ["f4", "f8"])
 def test_transforms_are_as_exact_as_their_roundings(kind):
     for n in (*range(1, 65), 97, 128, 243, 343):
-        x = drawn(2, n, 2, kind=kind)
+        x = drawn(2 + 256 // n, n, 2, kind=kind)
         found = error(as_complex(fft_pairs(x)), as_complex(x) @ dense(n))
         assert found <= bound(n, kind), n
 
 
 def bound(n, kind):
-    """Returns a bound of the relative RMS error of a transform: the errors of levels, each below
-    a unit roundoff, add in squares; chirps take three transforms.
+    """Returns the bound of the relative RMS error of a transform that contracts.md states: errors
+    of levels add in squares; chirps take three transforms.
     """
-    of = {"f4": "f32", "f8": "f64"}[kind]
-    size = n if numerics.is_direct(n, of) else numerics.padded(n) ** 3
-    return EPS[kind] * (1 + log2(size)) ** 0.5
+    if numerics.is_direct(n, {"f4": "f32", "f8": "f64"}[kind]):
+        return 0.7 * EPS[kind] * log2(n) ** 0.5
+    return EPS[kind] * (1 + 3 * log2(numerics.padded(n))) ** 0.5
 
 
 def test_known_transforms_are_exact():
@@ -94,20 +97,36 @@ def test_known_transforms_are_exact():
 def test_factorisations_are_functions_of_the_length():
     assert numerics.passes(4096) == (16, 16, 16) and numerics.passes(8192) == (16, 8, 8, 8)
     assert numerics.passes(1000) == (10, 10, 10) and numerics.passes(1) == (1,)
+    assert numerics.passes(16384) == (16, 16, 8, 8) and numerics.passes(19 * 62) == (31, 19, 2)
     assert numerics.bases(16) == (4, 4) and numerics.bases(12) == (4, 3)
+    assert numerics.bases(15) == (3, 5) and numerics.bases(31) == (31, 1)
     assert numerics.parts(1 << 20, "f32") == (1024, 1024)
     assert numerics.parts(1 << 24, "f32") == (2048, 64, 128)
     assert numerics.padded(17) == 36 and numerics.padded(4097) == 9216
     for n in range(1, 2000):
         for dtype in ("f32", "f64"):
             if numerics.is_direct(n, dtype):
-                assert prod(numerics.passes(n)) == n and max(numerics.passes(n)) <= 16
+                found = numerics.passes(n)
+                assert prod(found) == n and list(found) == sorted(found, reverse=True)
+                assert set(found) <= {1, *numerics.RADICES, *numerics.PRIMES[dtype]}
         assert 2 * n - 1 <= numerics.padded(n) <= max(1, 1.34 * (2 * n - 1))
     for n in (9_000_000, 13**7, (1 << 28) - 1, 1 << 28):
         for dtype in ("f32", "f64"):
             size = n if numerics.is_direct(n, dtype) else numerics.padded(n)
             found = numerics.parts(size, dtype)
             assert prod(found) == size and max(found) <= numerics.PART[dtype] and len(found) <= 3
+
+
+def test_each_long_row_has_a_kernel():
+    """Making a kernel checks its threads, registers and shared memory."""
+    for dtype, most in numerics.WHOLE.items():
+        sizes = [n for n in range(most // 2 + 1, most + 1) if numerics.is_direct(n, dtype)]
+        forms = [Form(dtype, n) for n in sizes]
+        forms += [Form(dtype, f << e, chirp=5) for f in (1, 3, 5, 7, 9) for e in range(14)]
+        for form in forms:
+            if form.n <= most:
+                spec = FftSpec.made(form)
+                assert spec.shared_bytes <= 99 << 10 and spec.resident * spec.threads <= 2048
 
 
 def exact_root(k, n):
@@ -143,10 +162,11 @@ def test_twiddles_of_two_levels_are_within_an_ulp():
 @pytest.mark.parametrize(
     ("n", "kind"),
     [(1, "f4"), (2, "f8"), (3, "f4"), (5, "f4"), (7, "f8"), (8, "f4"), (11, "f4"), (13, "f4"),
-     (16, "f8"), (17, "f4"), (36, "f4"), (105, "f8"), (128, "f4"), (101, "f8")],
+     (16, "f8"), (17, "f4"), (36, "f4"), (62, "f4"), (105, "f8"), (128, "f4"), (101, "f8"),
+     (9216, "f4"), (67, "f4"), (38, "f8")],
 )  # fmt: skip
 def test_kernels_have_the_bits_of_the_contract(n, kind):
-    x = drawn(3, 2 * n, kind=kind)
+    x = drawn(3 if n < 1000 else 1, 2 * n, kind=kind)
     for how in ({}, {"inverse": True, "norm": "ortho"}):
         same_bits(ptxgen.fft_block(x, **how), reference.fft_block(x, **how))
 
@@ -215,10 +235,12 @@ def test_special_values_stay_in_their_row():
 @pytest.mark.parametrize("n", [16, 30, 31, 1000])
 @pytest.mark.parametrize("norm", numerics.NORMS)
 def test_an_inverse_undoes_a_transform(n, norm):
-    """The error has twice the variance of a transform's, and is within 2 ulp of the norm."""
+    """The error has twice the variance of a transform's, one of the scale, and is within 2 ulp of
+    the norm.
+    """
     x = drawn(4, n, 2)
     found = fft_pairs(fft_pairs(x, norm=norm), norm=norm, inverse=True)
-    assert error(as_complex(found), as_complex(x)) <= 2**0.5 * bound(n, "f4")
+    assert error(as_complex(found), as_complex(x)) <= 2**0.5 * bound(n, "f4") + EPS["f4"]
     ulp = np.spacing(np.linalg.norm(x, axis=(1, 2), keepdims=True))
     assert (abs(found - x) <= 2 * ulp).all()
 

@@ -574,8 +574,9 @@ class Output:
 
     @property
     def moved(self) -> bool:
-        """Whether the result is an input of its dtype."""
-        return self.node.op == "input" and bool(self.node.data.dtype == self.dtype)
+        """Whether the result is an input of its dtype, and no sum."""
+        same = self.node.op == "input" and bool(self.node.data.dtype == self.dtype)
+        return same and not self.down
 
     @property
     def level(self) -> str:

@@ -29,9 +29,11 @@ from ptxgen.bench.opcase import (
 )
 from ptxgen.bench.results import Sample
 from ptxgen.bench.runner import QUICK
+from ptxgen.ui import note, plural
 
-MOST_PAIRS = 1 << 34
-"""Most pairs of a splat and a pixel; scenes with more are drawn again."""
+MOST_PAIRS, PLAIN_PAIRS = 1 << 36, 1 << 33
+"""Most pairs of a splat and a pixel (scenes with more are drawn again), and most beside
+:func:`plain`."""
 PAIRS_AT_ONCE = 1 << 26
 """Pairs of a splat and a pixel that :func:`plain` computes at a time."""
 RADIUS = 10 / 3
@@ -126,7 +128,7 @@ def plain(torch: Any, splats: Sequence[Any], camera: Sequence[Any], width: int, 
         a, b, c = inverse.unbind(-1)
         alpha = opacity * torch.exp(-0.5 * (a * dx * dx + c * dy * dy) - b * dx * dy)
         alpha = alpha.clamp(max=LARGEST).where(alpha >= CUTOFF, 0.0)
-        after = (1 - alpha).cumprod(-1)
+        after = torch.log1p(-alpha).cumsum(-1).exp()  # the gradient of cumprod waits for the host
         before = torch.cat((torch.ones_like(after[:, :1]), after[:, :-1]), -1)
         weight = (alpha * before).where(after > LEAST_LEFT, 0.0)
         return weight @ colours + (1 - weight.sum(-1, keepdim=True)) * ground
@@ -192,7 +194,14 @@ def close(ours: Any, theirs: Any) -> bool:
     return all(bool((a - b).norm() <= CLOSE * b.norm()) for a, b in pairs)
 
 
-def scene_case(count: int, bands: int, width: int, height: int, backward: bool = False) -> OpCase:
+@dataclass(frozen=True)
+class Scene(OpCase):
+    """A case of a scene; ``pairs``: number of pairs of a splat and a pixel."""
+
+    pairs: int = 0
+
+
+def scene_case(count: int, bands: int, width: int, height: int, backward: bool = False) -> Scene:
     """Returns a case of rendering a scene, alone or with the gradients of all splats."""
 
     def make(torch: Any) -> Work:
@@ -222,19 +231,21 @@ def scene_case(count: int, bands: int, width: int, height: int, backward: bool =
 
     name = f"render{' + backward' if backward else ''}"
     numbers = count * (11 + 3 * max(bands, 1)) * (1 + 2 * backward) + 3 * width * height
-    return OpCase(name, f"{count} sh{bands} {width}x{height}", 4 * numbers, make)
+    sizes, pairs = f"{count} sh{bands} {width}x{height}", count * width * height
+    return Scene(name, sizes, 4 * numbers, make, pairs)
 
 
-def _drawn(random: Random, *, backward: bool = False) -> OpCase:
+def _drawn(random: Random, *, backward: bool = False) -> Scene:
     while True:
         count = draw.integer(random, 1 << 10, 1 << 18)
         width, height = (draw.integer(random, 128, 1024, 8) for _ in "wh")
         bands = int(random.choice((0, 1, 4, 9, 16)))
-        if count * width * height <= MOST_PAIRS:
-            return scene_case(count, bands, width, height, backward)
+        found = scene_case(count, bands, width, height, backward)
+        if found.pairs <= MOST_PAIRS:
+            return found
 
 
-def _backward(random: Random) -> OpCase:
+def _backward(random: Random) -> Scene:
     return _drawn(random, backward=True)
 
 
@@ -261,6 +272,18 @@ class Splats(DrawnArea):
         *((h.replace("eager", "peer"), c) for h, c in OpArea.columns if h != "compile"),
         ("peer is", "peer"),
     )
+
+    def cases(self) -> list[OpCase]:
+        """Returns the drawn scenes; without gsplat those for which the formula is fast enough."""
+        drawn = super().cases()
+        if gsplat() is not None:
+            return drawn
+        few: list[OpCase] = [
+            case for case in drawn if isinstance(case, Scene) and case.pairs <= PLAIN_PAIRS
+        ]
+        if left := len(drawn) - len(few):
+            note(f"{plural(left, 'scene')} left out: too large for the formula; gsplat draws them")
+        return few
 
     def found(self, case: OpCase, times: Mapping[str, Sample]) -> Iterator[SplatTiming]:
         peer = "gsplat" if gsplat() else "PyTorch"

@@ -89,6 +89,18 @@ def test_both_sides_agree_before_they_are_timed(
         assert {r.peer for r in rows} == {"PyTorch"}
 
 
+def test_large_scenes_are_left_out_without_gsplat(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    area = fake_area(splats.Splats, "--random", "9")
+    few = area.cases()
+    assert all(case.pairs <= splats.PLAIN_PAIRS for case in few)
+    assert f"{18 - len(few)} scenes left out" in capsys.readouterr().err
+    monkeypatch.setattr(splats, "gsplat", lambda: splats)
+    every = area.cases()
+    assert len(every) == 18 and all(case.pairs <= splats.MOST_PAIRS for case in every)
+
+
 @pytest.mark.torch
 def test_wrong_results_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")

@@ -1,9 +1,9 @@
 """``ptxgen bench spectra``: log-mel features and power spectral densities of random sizes, against
 the formulas in PyTorch.
 
-The waveforms of ``log_mel of frames`` are cut into frames, multiplied by a window, transformed and
-turned into features; PyTorch calls ``torch.stft`` (cuFFT) and a product with the filters. The other
-cases begin with spectra. Each entry of :data:`OPERATIONS` draws cases of one operation.
+Beside ``log_mel_spectrogram``, which takes waveforms, PyTorch calls ``torch.stft`` (cuFFT) and a
+product with the filters. The other cases begin with spectra. Each entry of :data:`OPERATIONS` draws
+cases of one operation.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from random import Random
 from typing import Any
 
 import ptxgen
-from ptxgen import functions as f
-from ptxgen.autograd import pointwise
 from ptxgen.bench import draw
 from ptxgen.bench.opcase import DrawnArea, OpCase, Work, device_of, with_gradients
 
@@ -24,19 +22,6 @@ CLOSE = 1e-3
 """Largest difference of features, powers of ten; for densities relative to the largest one."""
 RATE = 16000
 """Samples a second of the filters, Hz."""
-
-
-@pointwise
-def power(z: Any) -> Any:
-    """Returns the squared magnitude of a complex number."""
-    re, im = f.real(z), f.imag(z)
-    return f.fma(re, re, im * im)
-
-
-@pointwise
-def log10(x: Any) -> Any:
-    """Returns the logarithm to base 10 of x, or of :data:`FLOOR` if that is larger."""
-    return f.log(f.maximum(x, FLOOR)) * 0.4342944819032518
 
 
 def filters(torch: Any, mels: int, size: int) -> Any:
@@ -82,21 +67,21 @@ def frames_case(batch: int, samples: int, size: int, hop: int, mels: int) -> OpC
         wave = torch.randn(batch, samples, device=device)
         window = torch.hann_window(size, device=device)
         mel = filters(torch, mels, size)
+        how: dict[str, Any] = {"n_fft": size, "hop_length": hop, "n_mels": mels, "center": False}
 
         def ours(wave: Any) -> Any:
-            frames = f.mul(wave.unfold(-1, size, hop), window)
-            return log10(of.linear(power(of.rfft(frames)), mel))
+            return of.log_mel_spectrogram(wave, RATE, window=window, floor=FLOOR, **how)
 
         def stock(wave: Any) -> Any:
             given = {"hop_length": hop, "window": window, "center": False, "return_complex": True}
             found = torch.view_as_real(torch.stft(wave, size, **given).transpose(-1, -2))
-            return features(torch, found.square().sum(-1), mel)
+            return features(torch, found.square().sum(-1), mel).transpose(-1, -2)
 
         return Work((wave,), ours, stock, compiled=False, agree=near)
 
     count = batch * ((samples - size) // hop + 1)
     sizes = f"{batch}x{samples} n {size} hop {hop} mels {mels}"
-    return OpCase("log_mel of frames", sizes, 4 * (batch * samples + count * mels), make)
+    return OpCase("log_mel_spectrogram", sizes, 4 * (batch * samples + count * mels), make)
 
 
 def log_mel_case(frames: int, size: int, mels: int, backward: bool = False) -> OpCase:
@@ -181,7 +166,7 @@ def _peaks(random: Random) -> OpCase:
 
 
 OPERATIONS: Mapping[str, Callable[[Random], OpCase]] = {
-    "log_mel of frames": _frames,
+    "log_mel_spectrogram": _frames,
     "log_mel": _log_mel,
     "log_mel + backward": _log_mel_backward,
     "welch": _welch,

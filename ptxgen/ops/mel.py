@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ptxgen.errors import OptionError
 from ptxgen.numerics.formula import Node, where
 from ptxgen.numerics.functions import exp, maximum, minimum
 from ptxgen.numerics.option import Choice, Integer, Real
 from ptxgen.ops.pointwise import Pointwise
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _LINEAR, _BREAK, _STEP = 200 / 3, 1000.0, math.log(6.4) / 27
 """Slaney's scale: hertz a mel below the break, the break in hertz, and nepers a mel above it."""
@@ -107,6 +108,8 @@ def mel_filters(
     Source
         ``ptxgen/ops/mel.py``; Slaney's scale is that of his Auditory Toolbox (1998).
     """
+    import numpy as np
+
     rate = Real(above=0).read("sample_rate", sample_rate)
     bins = Integer(1, 1 << 28).read("n_fft", n_fft) // 2 + 1
     count = Integer(1, 1 << 20).read("n_mels", n_mels)

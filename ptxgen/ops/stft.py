@@ -6,11 +6,9 @@ Signals of complex numbers are framed as two rows of reals.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Annotated, Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics.dtype import PARTS
@@ -443,8 +441,10 @@ def _span(n_fft: int, hop: int, count: int, center: bool, length: int | None) ->
     return start, total - start, total
 
 
-def _check_envelope(window: NDArray[Any], how: Any, count: int) -> None:
+def _check_envelope(window: Sequence[float], how: Any, count: int) -> None:
     """Raises OptionError for squared windows whose sum is zero at a sample (NOLA)."""
+    import numpy as np
+
     n_fft = how["n_fft"]
     hop, length = _lengths(n_fft, how["hop_length"], how["win_length"])
     start, end, _ = _span(n_fft, hop, count, how["center"], how["length"])
@@ -468,7 +468,7 @@ def _invertible(arrays: Any, options: Any) -> None:
     """Checks the sum of squared windows of a call with a ``window``."""
     window = arrays.get("window")
     if window is not None:
-        _check_envelope(np.array(window.tolist()), options, arrays["x"].shape[-1])
+        _check_envelope(window.tolist(), options, arrays["x"].shape[-1])
 
 
 def _istft_along(n_fft: int, rank: int, bins: int, real: bool) -> Along:
@@ -604,7 +604,7 @@ def istft(
     if b.abstract or not x.size:
         return b.result(shape, part if real else x.dtype)
     if window is None:
-        _check_envelope(np.ones(win), how, count)
+        _check_envelope([1.0] * win, how, count)
     if real and not sided:
         x = b.narrow(x, -2, 0, n_fft // 2 + 1)
     y = _frames_of(b, x, how, real)

@@ -853,6 +853,7 @@ def test_route_map_plot_with_more_routes_than_colours(tmp_path: Path) -> None:
     assert png_size(tmp_path / "map.png")[0] == round(plots.DPI * plots.WIDTH)
 
 
+@pytest.mark.long
 def test_routes_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     path = tmp_path / "images" / "map.svg"

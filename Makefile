@@ -80,7 +80,7 @@ test: $(READY)  ## lint, types, generated code, goldens (a sample compiled), bit
 # What is alone in check runs two at a time: each has parts that one process does.
 check: $(READY)  ## every kernel, long tests, oldest packages, the site, planted mistakes
 	$(call GATES,--all,--long)
-	@$(MAKE) --no-print-directory docs torch-ready
+	@$(MAKE) $(TOGETHER) docs torch-ready
 	@$(MAKE) $(TOGETHER) torch-tests mutate torch-mistakes test-oldest \
 		JOBS=1 PASSED=--passed LONG=--long
 

@@ -19,7 +19,7 @@ from ptxgen.runtime.cpu import CpuDevice
 
 VALID, BAD = 1, 3
 """Calls of each operation; the first seed is SEED."""
-LONG = {"valid": 2000, "bad": 3000}
+LONG = {"valid": 1200, "bad": 1800}
 """Calls of all operations together, at least; the first seed is LONG_SEED."""
 SEED, LONG_SEED = 1000, 100_000
 NO_OPERATIONS = {

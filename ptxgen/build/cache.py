@@ -316,6 +316,15 @@ class Cache:
             yield locked
 
 
+class Anew(Cache):
+    """A cache that stores every entry and returns none, so that all kernels are compiled afresh."""
+
+    def get(self, key: Key, check: Check | None = None) -> Entry | None:
+        """Returns None, and keeps no entry in memory."""
+        self._memory.clear()
+        return None
+
+
 def default_root() -> Path:
     """Returns ``$PTXGEN_CACHE_DIR``, or ``ptxgen`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``.
 

@@ -157,6 +157,7 @@ def _compiled(specs: Sequence[KernelSpec], why: str, **options: Any) -> Goldens:
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    from ptxgen.build.cache import Anew
     from ptxgen.build.compile import TOOLCHAIN
     from ptxgen.golden import changed, check, load, sample
 
@@ -171,7 +172,7 @@ def _check(arguments: argparse.Namespace) -> int:
     others = [spec for spec in recorded if spec not in differing]
     seed = arguments.seed or time.strftime("%Y-%m-%d", time.gmtime())
     if arguments.all:
-        again = _compiled(others, "all", cache=None)
+        again = _compiled(others, "all", cache=Anew())
     else:
         others = sample(others, arguments.sample, seed)
         again = _compiled(others, f"a sample, --seed {seed}", cache=None)

@@ -295,7 +295,7 @@ EARLY = {"seed": 2, "early": True}
         *((8, "whole", {}, 2), (4, "split", {}, 2)),
         *(
             pytest.param(*c, marks=pytest.mark.long)
-            for c in ((4, "whole", EARLY, 3), (12, "whole", {}, 2), (8, "split", EARLY, 3))
+            for c in ((12, "whole", EARLY, 3), (8, "split", EARLY, 3))
         ),
     ],
 )

@@ -75,9 +75,11 @@ def test_architectures_are_named_alike_everywhere() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("arch", OTHERS, ids=lambda arch: arch.name)
+@pytest.mark.parametrize("arch", OTHERS[::3], ids=lambda arch: arch.name)
 def test_one_kernel_of_each_family_compiles(arch) -> None:
-    """The one with the least code; the goldens compile all kernels for three architectures."""
+    """The one with the least code, for every third architecture; the goldens compile all kernels
+    for three others.
+    """
     least: dict[str, KernelSpec] = {}
     for kernel in routed(arch.name):
         known = least.setdefault(kernel.family, kernel)

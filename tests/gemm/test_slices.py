@@ -27,7 +27,7 @@ from ptxgen.tiles import SPECS, TABLES
 from ptxgen.tiles.gemm import WIDTH_OF
 
 SEED = 49
-BLOCK, BLOCKS = 5, 67
+BLOCK, BLOCKS = 5, 45
 """Problems of a block; number of blocks, of which two are short."""
 OPERANDS = [("f32", "simt"), ("bf16", "tc"), ("f16", "tc"), ("f64", "simt"), ("bf16", "simt")]
 FILLERS = [TABLES["NN", "chunks", WIDTH_OF[d], t].routes[-1].name for d, t in OPERANDS]

@@ -88,9 +88,9 @@ def by_turns(names):
 
 
 def routes():
-    """Routes, of which some are long: of products that differ in their tiles all but one, and of
-    attention, whose kernels tests of attention and of its gradients run. Of products that differ
-    in their layouts alone there is one; of twins, which differ from their originals in what
+    """Routes, of which those of products that differ in their tiles are long, all but one. Tests of
+    attention and of its gradients run the other kernels of attention. Of products that differ in
+    their layouts alone there is one; of twins, which differ from their originals in what
     :func:`test_twins_differ_in_one_way` says, one of each family and split.
     """
     products = [n for n in ROUTED if hasattr(SPECS[n], "bm")]
@@ -100,7 +100,7 @@ def routes():
     told = ("family", "part", "capped", "result", "layout", "split", "dtype")
     shown += representatives(products, *told)
     shown += sorted({*ROUTED} - {*products, *attention})
-    more = by_turns(n for n in products if not twin(n)) | {*attention}
+    more = by_turns(n for n in products if not twin(n))
     yield from sorted({*shown})
     for name in sorted(more - {*shown}):
         if not twin(name):

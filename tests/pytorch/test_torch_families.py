@@ -25,7 +25,7 @@ _spec.loader.exec_module(families)
 def test_rows_do_not_depend_on_the_batch(name, monkeypatch):
     if name not in ("unet", "autoencoder"):
         pytest.importorskip("transformers", reason="needs transformers")
-    for what, less in (("BATCH", 4), ("PIECES", (1, 3)), ("LATENT", 4), ("TRAINED", 2)):
+    for what, less in (("BATCH", 3), ("PIECES", (1, 2)), ("LATENT", 4), ("TRAINED", 2)):
         monkeypatch.setattr(families, what, less)
     with ptxgen.use_device("cpu"):
         found = families.check(name, "cpu", torch.float32)

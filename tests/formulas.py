@@ -1100,7 +1100,7 @@ def prod_pool(
     shape = (*np.shape(x)[:-rank], *(len(s) for s in spans))
     v, e = np.zeros(shape), np.zeros(shape)
     for at, taps, _ in _pooled(x, spans):
-        own = _prod(taps.reshape(*taps.shape[:-rank], -1))
+        own = _prod(taps.reshape(*taps.shape[:-rank], prod(taps.shape[-rank:])))
         v[(..., *at)], e[(..., *at)] = own.v, own.e
     return Num(v, e, working(x.dtype))
 

@@ -18,7 +18,7 @@ from ptxgen.runtime import get_device
 
 SHARE = (22, 26, 37, 71, 101, 103, 140, 155)
 """Seeds of `make test`: a few that make most kinds of fused steps, of most dtypes."""
-ALL, CHUNK = 400, 50
+ALL, CHUNK = 240, 30
 """Number of seeds in `make check`, and number of seeds a test."""
 
 

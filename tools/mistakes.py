@@ -1741,7 +1741,7 @@ MISTAKES = (
         "ptxgen/ops/pool.py",
         "by = *(s * a.dilation for s, a in steps), *(s * a.step for s, a in steps)",
         "by = *(s * a.step for s, a in steps), *(s * a.dilation for s, a in steps)",
-        tests("test_graph.py", "served_operators and windows"),
+        tests("test_im2col.py", "unfold_and_fold"),
         torch=True,
     ),
     Mistake(

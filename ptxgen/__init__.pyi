@@ -1006,9 +1006,10 @@ def roll(
 def sample(
     logits: ArrayT,
     *,
-    temperature: float = 0.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
+    temperature: Array | float = 0.0,
+    top_k: Array | int = 0,
+    top_p: Array | float = 1.0,
+    min_p: Array | float = 0.0,
     seed: Array | int = 0,
     offset: Array | int = 0,
     check: bool = False,
@@ -1293,6 +1294,16 @@ def sum_pool(
     padding: int | Sequence[int] = (),
     ceil: bool = False,
     stream: Stream = None,
+) -> ArrayT: ...
+def token_logprobs(
+    logits: ArrayT,
+    ids: Array,
+    temperature: Array | float = 1.0,
+    *,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
 ) -> ArrayT: ...
 def topk(
     x: ArrayT,

@@ -39,6 +39,7 @@ from ptxgen.numerics.formula import (
 )
 from ptxgen.numerics.gradient import gradients
 from ptxgen.numerics.option import AnyReal, Integer, Option, Real
+from ptxgen.numerics.select import TEMPERATURE_MAX, TEMPERATURE_MIN
 from ptxgen.numerics.signature import Signature
 from ptxgen.numerics.softcap import capped
 
@@ -349,13 +350,55 @@ def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
     return softcap * t, 1 - t * t
 
 
-def _match_target(target: Node, ignore_index: Node) -> tuple[Node, Node, Node]:
+def _match_target(target: Node, ignore_index: Node | None = None) -> tuple[Node, Node, Node]:
     """Returns three nodes: whether an element is its row's target, the target, and whether the
     target is a class and not ignored.
     """
     target = cast(target, "i64") if target.type == "i32" else target
-    valid = (target >= 0) & (target < length()) & (target != ignore_index)
+    valid = (target >= 0) & (target < length())
+    if ignore_index is not None:
+        valid = valid & (target != ignore_index)
     return cast(index(), "i32") == cast(target, "i32"), target, valid
+
+
+def _tempered(x: Node, temperature: Node | None, divisor: Node | None) -> Node:
+    """``x / temperature / divisor``, without what is None. A temperature below the range by which
+    :func:`ptxgen.sample` divides counts as 1.
+    """
+    if temperature is not None:
+        most = primitive("min", temperature, TEMPERATURE_MAX)
+        x = x / where(temperature >= TEMPERATURE_MIN, most, 1)
+    return x if divisor is None else x / divisor
+
+
+def _tempered_softmax(logits: Node, *by: Node | None) -> tuple[Node, Node, Node]:
+    """Returns ``m = max(z)``, ``z - m`` and ``log(sum(exp(z - m)))``, where ``z`` is the logits
+    divided by ``by`` (:func:`_tempered`). Rounded division by a positive number keeps the order, so
+    m is the quotient of the largest logit.
+    """
+    m = _tempered(logits.reduce("max"), *by)
+    shifted = _tempered(logits, *by) - m
+    return m, shifted, functions.log(decay(shifted).reduce("sum"))
+
+
+def _token_logprobs(
+    logits: Node, ids: Node, temperature: Node | None, divisor: Node | None
+) -> Node:
+    """Log-softmax of the divided logits at a token: each step as :func:`_log_softmax` has it."""
+    hit, _, valid = _match_target(ids)
+    m, _, log_sum = _tempered_softmax(logits, temperature, divisor)
+    token = _tempered(where(hit, logits, 0).reduce("sum"), temperature, divisor)
+    return where(valid, token - m - log_sum, math.nan)
+
+
+def _token_logprobs_backward(
+    logits: Node, ids: Node, dy: Node, temperature: Node | None, divisor: Node | None
+) -> Node:
+    hit, _, valid = _match_target(ids)
+    _, shifted, log_sum = _tempered_softmax(logits, temperature, divisor)
+    total = where(valid, dy, 0)
+    dz = where(hit, total, 0) - decay(shifted - log_sum) * total
+    return _tempered(dz, temperature, divisor)
 
 
 def _cross_entropy(
@@ -671,6 +714,7 @@ _CLASSES = {
 }
 _WEIGHT = frozenset({"weight"})
 _TARGET = frozenset({"target"})
+_DIVISOR = {"divisor": Number(1.0, neutral=1.0, option=Real(above=0.0, most=TEMPERATURE_MAX))}
 _BOTH = frozenset({"weight", "bias"})
 
 BY_PARTS = ("sum", "mean")
@@ -799,6 +843,29 @@ TABLE: dict[str, RowOp] = {
             _BACK,
             _CLASSES,
             integers=_TARGET,
+            empty=False,
+        ),
+        RowOp(
+            "token_logprobs",
+            _token_logprobs,
+            {"logits": "element", "ids": "row", "temperature": "row"},
+            _WIDE,
+            _DIVISOR,
+            frozenset({"temperature"}),
+            ("f32", "bf16", "f16"),
+            frozenset({"ids"}),
+            empty=False,
+            form="own",
+        ),
+        RowOp(
+            "token_logprobs_backward",
+            _token_logprobs_backward,
+            {"logits": "element", "ids": "row", "dy": "row", "temperature": "row"},
+            _BACK,
+            _DIVISOR,
+            frozenset({"temperature"}),
+            ("f32", "bf16", "f16"),
+            frozenset({"ids"}),
             empty=False,
         ),
         RowOp(

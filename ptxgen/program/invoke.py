@@ -28,6 +28,7 @@ from ptxgen.program.parameters import (
     STREAM,
     WRITTEN,
     Parameter,
+    is_array,
 )
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program, Scalar
@@ -87,7 +88,7 @@ def read(op: Description, given: Mapping[str, Any]) -> Arguments:
             )
         elif value is None and p.kind == OPTIONAL:
             found.values[name] = None
-        elif p.kind == EITHER and (isinstance(value, int | float) or not _array(value)):
+        elif p.kind == EITHER and not isinstance(value, Traced) and not is_array(value):
             found.values[name] = p.read(value)
         elif value is None:
             raise DtypeError(f"{name} is None; takes an array")
@@ -113,10 +114,6 @@ def numbers_of(values: Sequence[Any]) -> list[bool]:
     if all(n or scalar(v) for v, n in zip(values, found, strict=True)):
         return [n and not scalar(v) for v, n in zip(values, found, strict=True)]
     return found
-
-
-def _array(value: Any) -> bool:
-    return isinstance(value, Traced) or framework_of(value) != "other"
 
 
 def _written(p: Parameter, value: Any, found: Arguments) -> None:

@@ -378,6 +378,11 @@ def _norm(*vectors: str) -> Callable[[Draw], dict[str, Any]]:
     return draw
 
 
+def _rms_norm(d: Draw) -> dict[str, Any]:
+    given = _norm("weight", "bias")(d) | d.some("rounded", True)
+    return given | (d.some("offset", d.one(1.0, -0.3)) if "weight" in given else {})
+
+
 def _group_norm(d: Draw) -> dict[str, Any]:
     dtype, groups = d.one(*FLOATS), d.one(1, 2, 3)
     channels = groups * d.one(1, 2, 5)
@@ -1087,7 +1092,7 @@ def written() -> dict[str, Operation]:
         *(("dropout", _dropout), ("umap_knn", _neighbours)),
         *(("resize", _resize), ("resize_nearest_2x", _images)),
         *(("adaptive_max_pool", _adaptive), ("adaptive_avg_pool", _adaptive)),
-        *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),
+        *(("rms_norm", _rms_norm), ("layer_norm", _norm("weight", "bias"))),
         *(("grouped_linear", _grouped), ("grouped_linear_wgrad", _grouped_wgrad)),
         *(("moe_dispatch", _dispatch), ("moe_combine", _combine), ("moe_router", _router)),
         *(("conv", _conv), ("conv_transpose", _conv_transpose)),

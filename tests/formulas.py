@@ -361,12 +361,17 @@ def rms_norm(
     bias: Any = None,
     residual: Any = None,
     residual_bias: Any = None,
+    offset: float = 0.0,
+    rounded: bool = False,
     **_: Any,
 ) -> Any:
     h = _added(x, residual, residual_bias)
     z = num(h)
-    r = call("rsqrt", (z * z).sum(-1, True) / z.shape[-1] + eps)
-    y = _affine(z * r, weight, bias)
+    y = z * call("rsqrt", (z * z).sum(-1, True) / z.shape[-1] + eps)
+    y = y.rounded(h.dtype) if rounded and h.dtype.itemsize == 2 else y
+    if weight is not None:
+        y = y * (num(weight) + offset)
+    y = _affine(y, None, bias)
     return y if residual is None else (y, h)
 
 

@@ -49,6 +49,8 @@ LAST = (1 << 31) - 1
 """Sentinel index, greater than the index of any element of a row."""
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 EPS = Real(least=0.0, most=3e38)
+OFFSET = Real(least=-3e38, most=3e38)
+"""Option ``offset``: a number that is added to a norm's weight."""
 INDEX = Integer(-(1 << 63), (1 << 63) - 1)
 SMOOTHING = Real(least=0.0, most=1.0)
 SOFTCAP = Real(above=0.0, most=3e38)
@@ -548,10 +550,26 @@ def _rms(x: Node, eps: Node) -> Node:
     return functions.rsqrt((x * x).reduce("sum") / _count(x) + eps)
 
 
-def _rms_norm(x: Node, weight: Node | None, eps: Node, bias: Node | None = None) -> Node:
+def _rms_norm(
+    x: Node,
+    weight: Node | None,
+    eps: Node,
+    bias: Node | None = None,
+    offset: Node | None = None,
+    dtype: str | None = None,
+) -> Node:
+    """RMS norm of a row. ``offset``: added to the weight; ``dtype``: what ``x * scale`` is rounded
+    to before the weight.
+    """
     y = x * _rms(x, eps)
-    y = y if weight is None else y * weight
+    y = y if dtype is None else cast(y, dtype)
+    if weight is not None:
+        y = y * (weight if offset is None else weight + offset)
     return y if bias is None else y + bias
+
+
+def _rms_norm_rounded(x: Node, **rest: Any) -> Node:
+    return _rms_norm(x, dtype=x.data.dtype, **rest)
 
 
 def _l2_norm(x: Node, eps: Node) -> Node:
@@ -573,13 +591,16 @@ def _add_residual(x: Node, residual: Node, residual_bias: Node | None) -> Node:
 def _add_rms_norm(
     x: Node,
     residual: Node,
-    weight: Node | None,
-    bias: Node | None,
     residual_bias: Node | None,
-    eps: Node,
+    dtype: str | None = None,
+    **rest: Any,
 ) -> tuple[Node, Node]:
     total = _add_residual(x, residual, residual_bias)
-    return _rms_norm(total, weight, eps, bias), total
+    return _rms_norm(total, dtype=dtype, **rest), total
+
+
+def _add_rms_norm_rounded(x: Node, **rest: Any) -> tuple[Node, Node]:
+    return _add_rms_norm(x, dtype=x.data.dtype, **rest)
 
 
 def _rms_norm_backward(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
@@ -693,6 +714,7 @@ _BACK = {"dx": ("element", "")}
 _MOMENTS = {"mean": ("row", "wide"), "scale": ("row", "wide")}
 _CORRECTION = {"correction": Number(1.0, option=Real(least=-3e38, most=3e38))}
 _EPS = {"eps": Number(1e-6, option=EPS)}
+_EPS_OFFSET = {**_EPS, "offset": Number(0.0, neutral=0.0, option=OFFSET)}
 _EPS_LAYER = {"eps": Number(1e-5, option=EPS)}
 _X = {"x": "element"}
 _DY_Y, _LENGTHS = {"dy": "element", "y": "element"}, {"lengths": "row"}
@@ -713,6 +735,20 @@ _CLASSES = {
     "z_loss": Number(0.0, neutral=0.0, option=Z_LOSS),
 }
 _WEIGHT = frozenset({"weight"})
+_RMS_NORMS: dict[
+    str, tuple[Callable[..., Any], Callable[..., Any], Mapping[str, Number], tuple[str, ...]]
+] = {
+    "rms_norm": (_rms_norm, _add_rms_norm, _EPS, REAL),
+    "rms_norm_offset": (_rms_norm, _add_rms_norm, _EPS_OFFSET, REAL),
+    "rms_norm_rounded": (
+        _rms_norm_rounded,
+        _add_rms_norm_rounded,
+        _EPS_OFFSET,
+        ("bf16", "f16"),
+    ),
+}
+"""RMS norms by name: formula, formula with a residual, scalars, and dtypes of x. Those with an
+offset of the weight, and with a rounding before it, are operations of their own."""
 _TARGET = frozenset({"target"})
 _DIVISOR = {"divisor": Number(1.0, neutral=1.0, option=Real(above=0.0, most=TEMPERATURE_MAX))}
 _BOTH = frozenset({"weight", "bias"})
@@ -929,25 +965,33 @@ TABLE: dict[str, RowOp] = {
             _IGNORED,
             integers=_TARGET,
         ),
-        RowOp(
-            "rms_norm",
-            _rms_norm,
-            _X | {"weight": "column", "bias": "column"},
-            numbers=_EPS,
-            optional=_BOTH,
-            form="own",
+        *(
+            RowOp(
+                name,
+                norm,
+                _X | {"weight": "column", "bias": "column"},
+                numbers=numbers,
+                optional=_BOTH,
+                dtypes=dtypes,
+                form="own" if name == "rms_norm" else "",
+            )
+            for name, (norm, _, numbers, dtypes) in _RMS_NORMS.items()
         ),
         RowOp("l2_norm", _l2_norm, numbers=_EPS),
         RowOp(
             "l2_norm_backward", _l2_norm_backward, {"dy": "element", "x": "element"}, numbers=_EPS
         ),
-        RowOp(
-            "add_rms_norm",
-            _add_rms_norm,
-            _X | _RESIDUAL,
-            _ADDED,
-            _EPS,
-            _BOTH | {"residual_bias"},
+        *(
+            RowOp(
+                f"add_{name}",
+                norm,
+                _X | _RESIDUAL,
+                _ADDED,
+                numbers,
+                _BOTH | {"residual_bias"},
+                dtypes,
+            )
+            for name, (_, norm, numbers, dtypes) in _RMS_NORMS.items()
         ),
         RowOp(
             "rms_norm_backward",

@@ -702,6 +702,8 @@ def rms_norm(
     bias: Tensor | None = None,
     residual: Tensor | None = None,
     residual_bias: Tensor | None = None,
+    offset: float = 0.0,
+    rounded: bool = False,
     out: Tensor | tuple[Tensor, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,

@@ -1,0 +1,1 @@
+"""Extensions of inference engines, and the layers that they are made of."""

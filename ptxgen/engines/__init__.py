@@ -1,0 +1,1 @@
+"""Extensions of inference engines, which serve a model with the bits of its trainer."""

@@ -145,6 +145,7 @@ def test_generate_draws_the_same_tokens_padded_on_the_left():
     assert loss.requires_grad
 
 
+@pytest.mark.long
 def test_sequences_of_a_request_have_draws_of_their_own():
     """Drawn seeds are PyTorch's, and are reported; a request's further sequences differ."""
     model = make()

@@ -78,7 +78,6 @@ def main() -> int:
 def train(torch: Any, sizes: Sizes, device: str, sample: Any, budget: int) -> str:
     """Trains one model, and returns a digest of its weights after the last step."""
     import ptxgen.torch
-    from ptxgen.engines.transformers import token_logprobs
 
     torch.manual_seed(0)
     model = language_model(sizes).to(device, torch.float32 if device == "cpu" else torch.bfloat16)
@@ -102,7 +101,7 @@ def train(torch: Any, sizes: Sizes, device: str, sample: Any, budget: int) -> st
             ids, mask, chosen = padded(torch, prompts, tokens, device)
             places = torch.arange(ids.shape[1], device=device).expand_as(ids)
             out = model(ids, attention_mask=mask, position_ids=places, use_cache=False)
-            current = token_logprobs(out.logits[:, :-1], ids[:, 1:])
+            current = ptxgen.torch.token_logprobs(out.logits[:, :-1], ids[:, 1:])
             old = torch.zeros_like(current)
             old[chosen] = torch.tensor(logprobs, device=device).flatten()
             ratio = torch.exp(current - old)

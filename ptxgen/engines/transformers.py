@@ -163,24 +163,9 @@ class Draws:
             self._placed = seeds, offsets
         seeds, offsets = self._placed
         tokens = pt.sample(scores, temperature=1.0, seed=seeds, offset=offsets + input_ids.shape[1])
-        self.logprobs.append(token_logprobs(scores, tokens))
+        self.logprobs.append(pt.token_logprobs(scores, tokens))
         places = torch.arange(scores.shape[-1], device=scores.device)
         return torch.where(places == tokens[:, None], 0.0, -torch.inf)
-
-
-def token_logprobs(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """``log_softmax(logits)[ids]`` of each row: log-probabilities of tokens, float32.
-
-    Rollouts and their trainer call this function, so that both have the same bits: in
-    :class:`ptxgen.torch.batch_invariant`, ``log_softmax`` in float32, gathered.
-    ``logits`` ``[..., V]``, ``ids`` ``[...]``. It has a gradient by ``logits``.
-
-    Raises the errors of PyTorch's ``gather`` for indices out of range.
-    """
-    if (own := getattr(pt, "token_logprobs", None)) is not None:
-        found: torch.Tensor = own(logits, ids)
-        return found
-    return torch.log_softmax(logits.float(), -1).gather(-1, ids[..., None]).squeeze(-1)
 
 
 def count_positions(model: Any) -> Any:
@@ -307,7 +292,7 @@ def _draw(
     tokens = pt.sample(rows, temperature=1.0 if sampled else 0.0, seed=seed, offset=offset)
     output[0, :count].copy_(tokens)
     if logprobs:
-        output[1, :count].copy_(token_logprobs(rows, tokens).view(torch.int32))
+        output[1, :count].copy_(pt.token_logprobs(rows, tokens).view(torch.int32))
 
 
 @cache

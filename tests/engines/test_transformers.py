@@ -80,7 +80,7 @@ def logprobs_of(model, prompt, tokens):
     with pt.batch_invariant(), torch.no_grad():
         logits = model(torch.tensor([prompt + tokens]), use_cache=False).logits[0]
         begin = len(prompt) - 1
-        found = ours.token_logprobs(logits[begin:-1], torch.tensor(tokens))
+        found = pt.token_logprobs(logits[begin:-1], torch.tensor(tokens))
     return found.tolist()
 
 
@@ -138,7 +138,7 @@ def test_generate_draws_the_same_tokens_padded_on_the_left():
     mask = torch.cat((mask, torch.ones(len(PROMPTS), NEW, dtype=mask.dtype)), 1)
     with pt.batch_invariant():
         logits = model(found, attention_mask=mask, use_cache=False).logits[:, most - 1 : -1]
-        again = ours.token_logprobs(warper(None, logits), found[:, most:])
+        again = pt.token_logprobs(warper(None, logits), found[:, most:])
     handle.remove()
     assert again.tolist() == [logprobs for _, logprobs in expected]
     loss = again.sum()

@@ -29,9 +29,6 @@ ROOT = Path(__file__).parents[2]
 REAL = find_spec("vllm")
 LAYERS = "vllm.model_executor.layers"
 SAMPLE = "vllm.v1.worker.gpu.sample"
-needs_options_per_row = pytest.mark.skipif(
-    "min_p" not in inspect.signature(ptxgen.sample).parameters, reason="sample takes no min_p"
-)
 
 
 def forget() -> None:
@@ -333,7 +330,8 @@ ROPE = {"rope_type": "default", "rope_theta": 1e4}
 def test_tables_of_cos_and_sin_are_the_trainers(register):
     import torch
 
-    made = pytest.importorskip("ptxgen.engines.layers")
+    from ptxgen.engines import layers as made
+
     register()
     base = f"{LAYERS}.rotary_embedding.base"
     kind, other = (the(f"{base}:{n}RotaryEmbedding") for n in ("", "DynamicNTKScaling"))
@@ -362,7 +360,8 @@ def test_tables_of_cos_and_sin_are_the_trainers(register):
 def test_mixtures_of_experts(register):
     import torch
 
-    made = pytest.importorskip("ptxgen.engines.layers")
+    from ptxgen.engines import layers as made
+
     register()
     moe = f"{LAYERS}.fused_moe.unquantized_fused_moe_method"
     router = the(f"{LAYERS}.fused_moe.router.fused_topk_router:FusedTopKRouter")(2)
@@ -640,7 +639,6 @@ def test_greedy_draws(register):
     assert torch.equal(tokens, logits.float().argmax(-1)) and torch.equal(returned, logits)
 
 
-@needs_options_per_row
 def test_a_request_draws_the_same_in_every_batch(register):
     import torch
 
@@ -701,15 +699,14 @@ def test_log_probabilities(register):
     compute = the(f"{SAMPLE}.logprob:compute_token_logprobs")
     pairs = torch.stack((ids, ids.flip(0)), 1)
     assert torch.equal(compute(logits, pairs), expected.gather(-1, pairs))
-    if "token_logprobs" in dir(pt):
-        assert torch.equal(compute(logits, pairs[:, :1]), expected.gather(-1, pairs[:, :1]))
-        for module in ("sampler", "prompt_logprob"):
-            found = the(f"{SAMPLE}.{module}:compute_topk_scores")(logits, 2, ids)
-            best = torch.sort(expected, descending=True, stable=True).indices[:, :2]
-            tokens = torch.cat((ids[:, None], best), 1)
-            assert torch.equal(found.logprob_token_ids, tokens)
-            assert torch.equal(found.logprobs, expected.gather(-1, tokens))
-            assert found.logprob_token_ids[1, 1:].tolist() == [3, 7]
+    assert torch.equal(compute(logits, pairs[:, :1]), expected.gather(-1, pairs[:, :1]))
+    for module in ("sampler", "prompt_logprob"):
+        found = the(f"{SAMPLE}.{module}:compute_topk_scores")(logits, 2, ids)
+        best = torch.sort(expected, descending=True, stable=True).indices[:, :2]
+        tokens = torch.cat((ids[:, None], best), 1)
+        assert torch.equal(found.logprob_token_ids, tokens)
+        assert torch.equal(found.logprobs, expected.gather(-1, tokens))
+        assert found.logprob_token_ids[1, 1:].tolist() == [3, 7]
 
 
 # -- the report and the command ------------------------------------------------------------------

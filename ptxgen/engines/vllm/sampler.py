@@ -18,7 +18,6 @@ import ptxgen.torch as pt
 from ptxgen.engines.audit import REPORT
 from ptxgen.engines.vllm.layers import count
 
-_OPERATIONS: Any = pt
 ROWS = 256
 """Number of rows whose log-probabilities of all tokens are in memory at once."""
 
@@ -110,7 +109,7 @@ def token_logprobs(original: Callable[..., Any]) -> Callable[..., Any]:
         count("sampler", "token_logprobs", logits)
         with torch.no_grad():
             if token_ids.shape[1] == 1:
-                found: torch.Tensor = _OPERATIONS.token_logprobs(logits, token_ids[:, 0])
+                found: torch.Tensor = pt.token_logprobs(logits, token_ids[:, 0])
                 return found[:, None]
             pairs = zip(logits.split(ROWS), token_ids.split(ROWS), strict=True)
             return torch.cat([_log_softmax(x).gather(-1, ids) for x, ids in pairs])

@@ -343,6 +343,9 @@ def test_tables_of_cos_and_sin_are_the_trainers(register):
     assert torch.equal(rotary.ptxgen_table, table)
     assert [of.operation for of in REPORT.layers.values()] == ["rotary", "", ""]
     assert REPORT.layers["b"].why == "its table of cos and sin is vLLM's (RotaryEmbedding)"
+    wide = kind(8, 8, 32, 1e4, True, torch.float32)  # as in gpt-oss, of a model in bfloat16
+    load(model(e=wide), rope_parameters=ROPE, head_dim=8)
+    assert wide.ptxgen_table.dtype is torch.bfloat16 and torch.equal(wide.ptxgen_table, table)
     types = {"full_attention": {**ROPE, "rope_theta": 1e6}, "sliding_attention": ROPE}
     load(model(b=local), rope_parameters=types, head_dim=8)
     assert not torch.equal(local.ptxgen_table, table)
@@ -568,6 +571,8 @@ def test_layers_of_a_loaded_model(register):
     backend = the("ptxgen.engines.vllm.attention:Backend")
     theirs = SimpleNamespace(get_name=lambda: "FLASH_ATTN")
     layer = the(f"{LAYERS}.attention:Attention")
+    sinks = type("OAIAttention", (torch.nn.Module,), {})()
+    sinks.sinks = torch.nn.Parameter(weight)
     made = model(
         norm=the(f"{LAYERS}.layernorm:RMSNorm")(weight),
         proj=the(f"{LAYERS}.linear:LinearBase")(drawn(4, 16)),
@@ -577,6 +582,7 @@ def test_layers_of_a_loaded_model(register):
         relu=the(f"{LAYERS}.activation:ReLUSquaredActivation")(),
         conv=torch.nn.Conv1d(2, 2, 1),
         inner=model(act=the(f"{LAYERS}.activation:SiluAndMul")()),
+        sinks=sinks,
     )
     assert load(made, "gpt_oss") is made
     assert {name: of.operation for name, of in REPORT.layers.items() if not of.why} == {

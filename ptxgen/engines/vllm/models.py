@@ -28,8 +28,9 @@ ROUTERS = ("gpt_oss", "mixtral", "qwen3_moe")
 ROTARY = ("RotaryEmbedding", "LinearScalingRotaryEmbedding", "Llama3RotaryEmbedding",
           "YaRNScalingRotaryEmbedding")  # fmt: skip
 """Classes of rotary embedding whose frequencies do not depend on the batch."""
-PARTS = ("ApplyRotaryEmb", "UnquantizedFusedMoEMethod")
-"""Classes of layers that compute nothing by themselves, or belong to another layer."""
+PARTS = ("ApplyRotaryEmb", "OAIAttention", "UnquantizedFusedMoEMethod")
+"""Classes of layers that compute nothing by themselves, or belong to another layer: sinks, a
+parameter of ``OAIAttention``, are an argument of the attention in it."""
 
 
 def load_model(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,7 +64,7 @@ def prepare(model: torch.nn.Module, model_config: Any) -> None:
         if "MoERunner" in kinds:
             setattr(module.router, ROUNDING, family if family in ROUTERS else None)
         if "RotaryEmbeddingBase" in kinds and type(module).__name__ in ROTARY:
-            _give_table(module, model_config.hf_text_config)
+            _give_table(module, model_config.hf_text_config, model_config.dtype)
         found = describe(module, kinds, model_config.dtype)
         if found is not None:
             REPORT.layers[name] = found
@@ -74,9 +75,10 @@ def prepare(model: torch.nn.Module, model_config: Any) -> None:
         REPORT.leave(name, why)
 
 
-def _give_table(module: Any, config: Any) -> None:
-    """Gives a rotary embedding the trainer's table of cos and sin, in place of vLLM's. Without
-    parameters in the model's configuration that are surely the layer's, it gets none.
+def _give_table(module: Any, config: Any, dtype: torch.dtype) -> None:
+    """Gives a rotary embedding the trainer's table of cos and sin, in the dtype of the model, in
+    place of vLLM's. Without parameters in the model's configuration that are surely the layer's, it
+    gets none.
 
     The table is a buffer, which vLLM saves when an engine sleeps.
     """
@@ -94,7 +96,7 @@ def _give_table(module: Any, config: Any) -> None:
     if 2 * len(frequencies) != module.rotary_dim:
         return
     cache = module.cos_sin_cache
-    how = {"dtype": module.dtype, "device": cache.device}
+    how = {"dtype": dtype, "device": cache.device}
     table = trainer().rotary_table(frequencies, scaling, len(cache), **how)
     module.register_buffer(TABLE, table, persistent=False)
 

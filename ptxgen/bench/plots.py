@@ -20,7 +20,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 INK, MUTED, GRID = "#222222", "#6b6b6b", "#dddddd"
 FASTER, SLOWER = COLOURS[0], COLOURS[5]
 WIDTH, DPI = 8.6, 110  # inches, and dots per inch: about what a README shows
-PALETTE = 64
+PALETTE = 24
 """Number of colours in a PNG file."""
 POWERS = tuple(2.0**e for e in range(-16, 32))
 RATIOS = (0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 12, 16, 32)

@@ -58,6 +58,7 @@ geometric mean; one case in ten is below p10. The worst case of each group is na
 ```sh checkout
 ptxgen bench report            # writes this page; needs matplotlib and no GPU
 ptxgen bench report --check    # fails if the page is not that of the result files
+ptxgen bench sort --rows bench/results/sort-h200-20261130-7373400.json    # rows of a recorded run
 ```
 """
 
@@ -242,11 +243,10 @@ def _source(found: Found) -> str:
     seeds = sorted(set().union(*(run.seeds for run in drawn)))
     more = f" Seeds {', '.join(map(str, seeds))}." if seeds[1:] else ""
     measured = options.format(seed=found.runs[0].environment.seed)
-    paths = " ".join(f"bench/results/{run.path.name}" for run in found.runs)
+    paths = ", ".join(f"`{run.path.name}`" for run in found.runs)
     return (
         f"{found.gpu}, {', '.join([*dates, *commits])}.{more} "
-        f"Measured by `{_command(found.comparison, measured)}`; "
-        f"rows: `{_command(found.comparison, f'--rows {paths}')}`."
+        f"Measured by `{_command(found.comparison, measured)}`; rows: {paths}."
     )
 
 

@@ -156,7 +156,7 @@ def _load(model: Model, layers: int) -> Any:
     from vllm import LLM
     from vllm.model_executor.model_loader.dummy_loader import DummyModelLoader
 
-    setattr(DummyModelLoader, "load_weights", lambda self, module, config: draw_weights(module))
+    DummyModelLoader.load_weights = lambda self, module, config: draw_weights(module)
     with tempfile.TemporaryDirectory() as folder:
         config = {"architectures": [model.architecture], "num_hidden_layers": layers, **model.sizes}
         (Path(folder) / "config.json").write_text(json.dumps(config))

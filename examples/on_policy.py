@@ -184,7 +184,7 @@ def sample_by_batching(
     from ptxgen.engines.transformers import serve
 
     batching = transformers.ContinuousBatchingConfig(
-        page_size=16, num_blocks=256, max_batch_tokens=budget, return_logprobs=True
+        num_blocks=16, max_batch_tokens=budget, return_logprobs=True
     )
     config = transformers.GenerationConfig(max_new_tokens=count, do_sample=True, eos_token_id=-1)
     with serve(model, seeds=seeds):

@@ -443,7 +443,7 @@ def invoke(
     if checked and op.verifies is not None:
         made_of = found if isinstance(found, tuple) else (found,)
         op.verifies(arguments.arrays, arguments.values, made_of)
-    if memo is not None and made is not None and not checked:
+    if memo is not None and made is not None and not checked and call.device.can_run:
         _cache_call(frame, memo, key, call, lowered, made, arguments, enqueue)
     return found
 

@@ -93,8 +93,8 @@ class AttentionBackend:
 
     @classmethod
     def validate_configuration(cls, head_size, dtype, kv_cache_dtype, has_sink,
-                               has_sliding_window, device_capability):
-        reasons = []
+                               has_sliding_window, device_capability, use_mla=False):
+        reasons = ["MLA not supported"] if use_mla else []
         if not cls.supports_head_size(head_size):
             reasons.append("head_size not supported")
         if dtype not in cls.supported_dtypes:
@@ -286,6 +286,7 @@ class FusedTopKRouter:
     + """
 import enum
 from vllm.model_executor.custom_op import CustomOp, PluggableLayer
+from vllm.utils.torch_utils import direct_register_custom_op
 
 class Activation(enum.Enum):
     SILU = "silu"
@@ -314,10 +315,31 @@ class RoutedExperts(PluggableLayer):
         self.w13_weight, self.w2_weight = nn.Parameter(w13, False), nn.Parameter(w2, False)
         self.quant_method = UnquantizedFusedMoEMethod()
 
+runners = []
+
+def _moe_forward(hidden_states: torch.Tensor, router_logits: torch.Tensor,
+                 index: int) -> torch.Tensor:
+    return runners[index].forward_impl(hidden_states, router_logits)
+
+def _moe_forward_fake(hidden_states: torch.Tensor, router_logits: torch.Tensor,
+                      index: int) -> torch.Tensor:
+    return torch.empty_like(hidden_states)
+
 class MoERunner(PluggableLayer):
     def __init__(self, router, routed_experts):
         super().__init__()
-        self.router, self.routed_experts = router, routed_experts
+        self.router, self.routed_experts, self.index = router, routed_experts, len(runners)
+        runners.append(self)
+        if not hasattr(torch.ops.vllm, "moe_forward"):
+            direct_register_custom_op("moe_forward", _moe_forward, [], _moe_forward_fake)
+
+    def forward(self, x, scores):
+        return torch.ops.vllm.moe_forward(x, scores, self.index)
+
+    def forward_impl(self, x, scores):
+        chosen = self.router._compute_routing(x, scores, None)
+        experts = self.routed_experts
+        return experts.quant_method.forward_cuda(experts, x, *chosen, None, None)
 """,
     "model_executor/model_loader/base_loader": """
 class BaseModelLoader:
@@ -330,10 +352,16 @@ class BaseModelLoader:
     "model_executor/layers/attention": """
 from torch import nn
 
-class Attention(nn.Module):
+class AttentionLayerBase:
+    pass
+
+class Attention(nn.Module, AttentionLayerBase):
     def __init__(self, backend, impl):
         super().__init__()
         self.attn_backend, self.impl = backend, impl
+
+class MLAAttention(nn.Module, AttentionLayerBase):
+    pass
 """,
     "v1/worker/gpu/sample/logprob": """
 from typing import NamedTuple
@@ -411,7 +439,16 @@ class Sampler:
     "v1/sample/sampler": """
 import torch
 
+class MinPLogitsProcessor:
+    def __init__(self, min_p=()):
+        self.min_p, self.min_p_count = torch.tensor(min_p).unsqueeze(1), len(min_p)
+
+class ThinkingProcessor:
+    pass
+
 class Sampler:
+    logprobs_mode = "raw_logprobs"
+
     def sample(self, logits: torch.Tensor, sampling_metadata, logprobs_mode_override=None):
         return logits.argmax(-1), None
 

@@ -37,7 +37,7 @@ def forget() -> None:
     REPORT.reset()
     for name in [n for n in sys.modules if n.partition(".")[0] == "vllm"]:
         del sys.modules[name]
-    for name in ("attention", "experts", "layers", "models", "sampler", "config"):
+    for name in ("attention", "experts", "layers", "models", "operators", "sampler", "config"):
         sys.modules.pop(f"{vllm.__name__}.{name}", None)
         vars(vllm).pop(name, None)
 
@@ -486,19 +486,26 @@ class Selection(dict):
         return self
 
 
-def test_the_backend_is_chosen_where_it_takes_the_configuration(register):
+def taken_by_the_backend():
+    """A configuration that the backend takes."""
     import torch
 
-    register()
-    choose = the("vllm.platforms:current_platform").get_attn_backend_cls
-    backends = the("vllm.v1.attention.backends.registry:AttentionBackendEnum")
-    taken = {
+    return {
         "head_size": 128,
         "dtype": torch.bfloat16,
         "kv_cache_dtype": "auto",
         "has_sink": True,
         "has_sliding_window": True,
     }
+
+
+def test_the_backend_is_chosen_where_it_takes_the_configuration(register):
+    import torch
+
+    register()
+    choose = the("vllm.platforms:current_platform").get_attn_backend_cls
+    backends = the("vllm.v1.attention.backends.registry:AttentionBackendEnum")
+    taken = taken_by_the_backend()
     assert choose(None, Selection(taken)) == "CUSTOM" and not REPORT.left
     assert choose(backends.FLASH_ATTN, Selection(taken)) == "FLASH_ATTN" and not REPORT.left
     for name, value in (("kv_cache_dtype", "fp8"), ("head_size", 512), ("dtype", torch.float64)):
@@ -554,13 +561,14 @@ def model(**layers):
     return made
 
 
-def load(made, family="llama", **options):
+def load(made, family="llama", mode=0, **options):
     import torch
 
     text = SimpleNamespace(model_type=family, **options)
     config = SimpleNamespace(hf_text_config=text, dtype=torch.bfloat16)
     loader = the("vllm.model_executor.model_loader.base_loader:BaseModelLoader")
-    return loader(made).load_model(None, config)
+    compilation = SimpleNamespace(mode=mode)
+    return loader(made).load_model(SimpleNamespace(compilation_config=compilation), config)
 
 
 def test_layers_of_a_loaded_model(register):
@@ -570,7 +578,7 @@ def test_layers_of_a_loaded_model(register):
     weight = drawn(16)
     backend = the("ptxgen.engines.vllm.attention:Backend")
     theirs = SimpleNamespace(get_name=lambda: "FLASH_ATTN")
-    layer = the(f"{LAYERS}.attention:Attention")
+    layer, latent = (the(f"{LAYERS}.attention:{kind}Attention") for kind in ("", "MLA"))
     sinks = type("OAIAttention", (torch.nn.Module,), {})()
     sinks.sinks = torch.nn.Parameter(weight)
     made = model(
@@ -578,6 +586,7 @@ def test_layers_of_a_loaded_model(register):
         proj=the(f"{LAYERS}.linear:LinearBase")(drawn(4, 16)),
         attn=layer(backend, attention(2, 16, 1, "NHD")[0]),
         flash=layer(theirs, theirs),
+        latent=latent(),
         packed=the(f"{LAYERS}.linear:LinearBase")(drawn(4, 16), None, torch.nn.Module()),
         relu=the(f"{LAYERS}.activation:ReLUSquaredActivation")(),
         conv=torch.nn.Conv1d(2, 2, 1),
@@ -593,6 +602,7 @@ def test_layers_of_a_loaded_model(register):
     }
     assert {name: why for name, why in REPORT.left} == {
         "flash": "its backend is FLASH_ATTN",
+        "latent": "no operation serves a MLAAttention",
         "packed": "its weight is quantized (Module)",
         "relu": "no operation serves a ReLUSquaredActivation",
         "conv": "no operation serves a Conv1d",
@@ -614,6 +624,261 @@ def test_strict_refuses_a_model_by_name(register):
     layer = the(f"{LAYERS}.linear:LinearBase")(drawn(4, 16))
     with pytest.raises(EngineError, match=r"a product of torch.float32 by torch.bfloat16"):
         layer(drawn(1, 16, dtype=torch.float32))
+
+
+# -- operators between layers -----------------------------------------------------------------
+def in_line(code, **layers):
+    """A model whose ``forward`` is ``code``, a function of the model and x; it has logits, too."""
+    import torch
+
+    class InLine(torch.nn.Module):
+        def forward(self, x):
+            return code(self, x)
+
+        def compute_logits(self, x):
+            return x * 0.5
+
+    made = InLine()
+    for name, layer in layers.items():
+        made.add_module(name, layer)
+    return made
+
+
+def elementwise(self, x):
+    import torch
+
+    x = self.proj(x * 0.5 + x.float().to(x.dtype)).clamp(-3, 3)
+    x = torch.cat((x, torch.zeros_like(x)), 1)[:, torch.tensor([1, 0, 3, 2])]
+    x[torch.arange(1)] = 1.0
+    places = torch.arange(3).cumsum(0)  # sums of integers are exact
+    return torch.where(places[:, None] > 0, x.masked_fill(x > 2, 0.0), torch.relu(-x)).view(-1)
+
+
+def served_moe(self, x):
+    return self.moe(x, x[:, :3].contiguous()) + x
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_elementwise_code_in_line_is_allowed(register, inference):
+    import torch
+
+    register("strict")
+    moe = f"{LAYERS}.fused_moe.unquantized_fused_moe_method"
+    router = the(f"{LAYERS}.fused_moe.router.fused_topk_router:FusedTopKRouter")(2)
+    experts = the(f"{moe}:RoutedExperts")(drawn(3, 16, 32), drawn(3, 32, 8, seed=1))
+    for made in (
+        in_line(elementwise, proj=the(f"{LAYERS}.linear:LinearBase")(drawn(2, 32))),
+        in_line(served_moe, moe=the(f"{moe}:MoERunner")(router, experts)),
+    ):
+        assert load(made, "qwen3_moe") is made
+        with torch.inference_mode(inference), torch.no_grad():
+            made(drawn(3, 32))
+            made.compute_logits(drawn(3, 32))
+        assert not vars(made).keys() & {"forward", "compute_logits"}
+
+
+def gated_by_sigmoid(self, x):
+    return x * x.sigmoid()
+
+
+def normalized(self, x):
+    import torch
+
+    return torch.softmax(torch.nn.functional.layer_norm(x, (32,)), -1)
+
+
+def routed_by_sums(self, x):
+    import torch
+
+    x.index_put_((torch.tensor([0, 0]),), x[:2] * 1, accumulate=True)
+    return torch.nn.functional.scaled_dot_product_attention(*[x[None, None]] * 3).cumsum(-1)
+
+
+def by_a_kernel(self, x):
+    import torch
+
+    return torch.ops.vllm.theirs(x)
+
+
+MEAN = "whose rows may depend on the batch"
+CALLS = {
+    gated_by_sigmoid: ["aten::sigmoid, which the trainer computes by ptxgen"],
+    normalized: ["aten::native_layer_norm, which the", "aten::_softmax, which the"],
+    routed_by_sums: ["aten::_index_put_impl_", "aten::_scaled_dot_product", "aten::cumsum, which"],
+    by_a_kernel: ["vllm::theirs, a kernel of vLLM"],
+    lambda self, x: x @ x.T + x.mean(-1): ["aten::mm, which", "aten::mean, which the"],
+    lambda self, x: torch_of(x).linalg.inv(x[:3, :3].float()): [f"aten::linalg_inv_ex, {MEAN}"],
+    lambda self, x: x.clone().normal_(): [f"aten::normal_, {MEAN}"],
+}
+
+
+def torch_of(x):
+    return sys.modules[type(x).__module__.partition(".")[0]]
+
+
+@pytest.mark.parametrize("inference", [False, True])
+def test_strict_refuses_operators_in_line(register, inference):
+    import torch
+
+    register("strict")
+    add = the("vllm.utils.torch_utils:direct_register_custom_op")
+    if not hasattr(torch.ops.vllm, "theirs"):
+
+        def theirs(x):
+            return x.clone()
+
+        theirs.__annotations__ = {"x": torch.Tensor, "return": torch.Tensor}
+        add("theirs", theirs, [], theirs)
+    for code, expected in CALLS.items():
+        outer = in_line(lambda self, x: self.layers(x), layers=torch.nn.Sequential(in_line(code)))
+        load(outer)
+        with torch.inference_mode(inference), torch.no_grad():
+            with pytest.raises(EngineError) as error:
+                outer(drawn(3, 32))
+            outer(drawn(3, 32))  # the first call alone is watched
+        for each in expected:
+            assert f"layers.*: its code calls {each}" in str(error.value)
+        assert str(error.value).count("its code calls") == len(expected)
+
+
+def test_operators_in_line_of_a_mixture_are_seen(register):
+    """vLLM calls a mixture by one operator, inside of which others are seen."""
+    import torch
+
+    register("strict")
+    moe = f"{LAYERS}.fused_moe.unquantized_fused_moe_method"
+    router = the(f"{LAYERS}.fused_moe.router.fused_topk_router:FusedTopKRouter")(2)
+    runner = the(f"{moe}:MoERunner")(router, the(f"{moe}:RoutedExperts")(drawn(3, 4), drawn(3, 4)))
+    runner.forward_impl = lambda x, scores: torch.softmax(x, -1) * 2
+    made = load(in_line(served_moe, moe=runner), "qwen3_moe")
+    why = "moe: its code calls aten::_softmax, which the trainer computes by ptxgen$"
+    with torch.inference_mode(), pytest.raises(EngineError, match=why):
+        made(drawn(3, 32))
+
+
+def test_operators_in_line_are_lines_of_an_audit(register):
+    import torch
+
+    def logits(self, x):
+        return torch.tanh(x)
+
+    register("audit")
+    made = in_line(gated_by_sigmoid)
+    type(made).compute_logits = logits
+    load(made)
+    with torch.no_grad():
+        for _ in range(2):
+            made(drawn(3, 32))
+            made.compute_logits(drawn(3, 32))
+    assert [(name, why.split()[3], n) for (name, why), n in REPORT.left.items()] == [
+        ("InLine", "aten::sigmoid,", 1),
+        ("InLine", "aten::tanh,", 1),
+    ]
+    REPORT.left.clear()
+    for mode, compiled in (("audit", 3), ("on", 0)):
+        hooks.remove()
+        REPORT.reset()
+        register(mode)
+        load(made, mode=compiled)
+        assert "forward" not in vars(made)
+
+
+# -- changes while an engine runs -----------------------------------------------------------------
+def changing():
+    """A model of layers with weights, and a function that runs all of them."""
+    moe = f"{LAYERS}.fused_moe.unquantized_fused_moe_method"
+    rope = the(f"{LAYERS}.rotary_embedding.base:RotaryEmbedding")
+    router = the(f"{LAYERS}.fused_moe.router.fused_topk_router:FusedTopKRouter")(2)
+    experts = the(f"{moe}:RoutedExperts")(drawn(3, 16, 32), drawn(3, 32, 8, seed=1))
+    made = model(
+        proj=the(f"{LAYERS}.linear:LinearBase")(drawn(32, 32, seed=2)),
+        head=the(f"{LAYERS}.vocab_parallel_embedding:VocabParallelEmbedding")(drawn(9, 32, seed=3)),
+        norm=the(f"{LAYERS}.layernorm:RMSNorm")(drawn(32, seed=4)),
+        moe=the(f"{moe}:MoERunner")(router, experts),
+        rope=rope(8, 8, 32, 1e4, True, drawn(1).dtype),
+    )
+    load(made, "qwen3_moe", rope_parameters=ROPE, head_dim=8)
+
+    def run():
+        import torch
+
+        x = drawn(3, 32, seed=5)
+        y = made.proj(made.norm(x))
+        q, k = made.rope(torch.tensor([4, 0, 9]), y[:, :24].clone(), y[:, 24:].clone())
+        y = made.moe(torch.cat((q, k), 1), y[:, :3].contiguous())
+        return made.head.quant_method.apply(made.head, y)
+
+    return made, run
+
+
+def test_weights_that_change_in_place(register):
+    import torch
+
+    register("strict")
+    made, run = changing()
+    other, expected = changing()
+    before = run()
+    with torch.no_grad():
+        for i, (x, y) in enumerate(zip(made.parameters(), other.parameters(), strict=True)):
+            new = drawn(*x.shape, seed=20 + i)
+            x.copy_(new)  # a trainer's weights are copied to where they are
+            y.data = new.clone()
+    after = run()
+    assert torch.equal(after, expected()) and not torch.equal(after, before)
+
+
+def test_an_engine_that_sleeps_and_wakes(register):
+    """At level 2 of its sleep, vLLM saves buffers, loses all memory, and then loads weights."""
+    import torch
+
+    register("strict")
+    made, run = changing()
+    before = run()
+    weights = {name: x.clone() for name, x in made.named_parameters()}
+    saved = {name: x.clone() for name, x in made.named_buffers()}
+    assert "rope.ptxgen_table" in saved and "rope.ptxgen_table" not in made.state_dict()
+    with torch.no_grad():
+        for x in (*made.parameters(), *made.buffers()):
+            x.fill_(torch.nan)
+    assert run().isnan().any()
+    for name, x in (*made.named_buffers(), *made.named_parameters()):
+        x.data.copy_(saved[name] if name in saved else weights[name])
+    assert torch.equal(run(), before)
+
+
+UNSERVED = {
+    "speculative decoding": {"speculative_config": 1},
+    "LoRA": {"lora_config": 1},
+    "tensor parallelism": {"tensor_parallel_size": 2},
+    "code between layers": {"mode": 3},
+}
+
+
+@pytest.mark.parametrize("name", UNSERVED)
+def test_options_that_strict_refuses(register, name):
+    register("strict")
+    defaults = the("vllm.platforms:current_platform").apply_config_platform_defaults
+    defaults(configuration())
+    with pytest.raises(EngineError, match=f"vLLM would serve itself .*: {name}: "):
+        defaults(configuration(**UNSERVED[name]))
+    hooks.remove()
+    REPORT.reset()
+    register("on")
+    defaults(configuration(**UNSERVED[name]))
+    assert [part for part, _ in REPORT.left] == [name]
+
+
+def test_strict_refuses_latent_attention_and_quantized_caches(register):
+    register("strict")
+    with pytest.raises(EngineError, match="latent: no operation serves a MLAAttention"):
+        load(model(latent=the(f"{LAYERS}.attention:MLAAttention")()))
+    choose = the("vllm.platforms:current_platform").get_attn_backend_cls
+    for name, value, why in (
+        ("use_mla", True, "MLA not supported"),
+        ("kv_cache_dtype", "fp8", "kv_cache_dtype not supported"),
+    ):
+        with pytest.raises(EngineError, match=f"attention: {why}"):
+            choose(None, Selection({**taken_by_the_backend(), name: value}))
 
 
 # -- sampler ----------------------------------------------------------------------------------
@@ -668,13 +933,80 @@ def test_a_request_draws_the_same_in_every_batch(register):
     assert len(set(later.tolist())) > 1
 
 
-def test_draws_of_the_v1_runner_are_vllms(register):
+class Generator:
+    """A generator on a GPU, which counts: those on CPUs have no offset."""
+
+    def __init__(self, seed, offset=0):
+        self.seed, self.offset = seed, offset
+
+    def initial_seed(self):
+        return self.seed
+
+    def get_offset(self):
+        return self.offset
+
+    def set_offset(self, offset):
+        self.offset = offset
+
+
+def metadata(temperature, generators, processors=(), **options):
+    import torch
+
+    given = {"top_k": None, "top_p": None, "max_num_logprobs": None, "logprob_token_ids": None}
+    return SimpleNamespace(
+        all_greedy=not any(temperature),
+        temperature=torch.tensor(temperature),
+        generators=generators,
+        logitsprocs=SimpleNamespace(argmax_invariant=list(processors)),
+        **{**given, **options},
+    )
+
+
+def test_requests_with_seeds_draw_the_same_in_the_v1_runner(register):
+    import torch
+
+    import ptxgen.torch as pt
+
+    register("strict")
+    of, logits = the("vllm.v1.sample.sampler:Sampler")(), drawn(4, 50, dtype=torch.float32)
+    seeded = {0: Generator(3), 2: Generator((1 << 64) - 4, 4 * 9)}
+    kind = the("vllm.v1.sample.sampler:MinPLogitsProcessor")
+    limits = {
+        "top_k": torch.tensor([20, 50, 50, 50], dtype=torch.int32),
+        "top_p": torch.tensor([1.0, 1.0, 0.8, 1.0]),
+    }
+    given = [0.7, 0.0, 1.3, 1.0], seeded, [kind([0.0, 0.0, 0.02, 0.0])]
+    found, processed = of.sample(logits, metadata(*given, **limits, max_num_logprobs=2))
+    assert processed is None and found[1] == logits[1].argmax()
+    settings = {"temperature": 0.7, "top_k": 20}, {"temperature": 1.3, "top_p": 0.8, "min_p": 0.02}
+    for i, how, (seed, offset) in zip((0, 2), settings, ((3, 0), (-4, 9)), strict=True):
+        expected = pt.sample(logits[i : i + 1], **how, seed=seed, offset=offset)
+        assert torch.equal(found[i : i + 1], expected)
+    assert (seeded[0].offset, seeded[2].offset) == (4, 40)
+    again = metadata([0.7], {0: Generator(3)}, [kind()], top_k=limits["top_k"][:1])
+    assert torch.equal(of.sample(logits[:1], again)[0], found[:1])  # alone
+    later = [of.sample(logits[:1], again)[0].item() for _ in range(16)]
+    assert len(set(later)) > 1 and "numbers of PyTorch's" in REPORT.notes["seeds"]
+    drawn_anew = [of.sample(logits[3:], metadata([1.0], {}))[0].item() for _ in range(16)]
+    assert len(set(drawn_anew)) > 1
+
+
+def test_draws_of_the_v1_runner_that_are_vllms(register):
     register("strict")
     of, logits = the("vllm.v1.sample.sampler:Sampler")(), drawn(2, 50)
-    tokens, _ = of.sample(logits, SimpleNamespace(all_greedy=True))
-    assert tokens.shape == (2,)
-    with pytest.raises(EngineError, match="sampler: random draws of the V1 model runner"):
-        of.sample(logits, SimpleNamespace(all_greedy=False))
+    thinking = [the("vllm.v1.sample.sampler:ThinkingProcessor")()]
+    tokens, _ = of.sample(logits, metadata([0.0, 0.0], {}, thinking))
+    assert tokens.tolist() == logits.argmax(-1).tolist()
+    with pytest.raises(EngineError, match="V1 model runner with ThinkingProcessor"):
+        of.sample(logits, metadata([1.0, 0.0], {}, thinking))
+    processed = metadata([1.0, 0.0], {}, max_num_logprobs=0)
+    with pytest.raises(EngineError, match="V1 model runner with processed_logprobs"):
+        of.sample(logits, processed, "processed_logprobs")
+    hooks.remove()
+    REPORT.reset()
+    register("on")
+    tokens, _ = of.sample(logits, metadata([1.0, 0.0], {}, thinking))
+    assert tokens.tolist() == logits.argmax(-1).tolist() and len(REPORT.left) == 1
 
 
 def test_processed_logits_are_divided_in_f32(register):

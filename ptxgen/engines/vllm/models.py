@@ -10,6 +10,7 @@ import torch
 from ptxgen.engines.audit import REPORT, Layer
 from ptxgen.engines.vllm.experts import experts_fault, router_fault
 from ptxgen.engines.vllm.layers import DTYPES, NAME, ROUNDING, TABLE, trainer
+from ptxgen.engines.vllm.operators import watch_first_calls
 from ptxgen.errors import OptionError
 
 NORMS = {
@@ -28,17 +29,23 @@ ROUTERS = ("gpt_oss", "mixtral", "qwen3_moe")
 ROTARY = ("RotaryEmbedding", "LinearScalingRotaryEmbedding", "Llama3RotaryEmbedding",
           "YaRNScalingRotaryEmbedding")  # fmt: skip
 """Classes of rotary embedding whose frequencies do not depend on the batch."""
+LAYERS = ("AttentionLayerBase", "CustomOp", "PluggableLayer")
+"""Base classes of vLLM's layers, some of which (MLA) have no parameters of their own."""
 PARTS = ("ApplyRotaryEmb", "OAIAttention", "UnquantizedFusedMoEMethod")
 """Classes of layers that compute nothing by themselves, or belong to another layer: sinks, a
 parameter of ``OAIAttention``, are an argument of the attention in it."""
 
 
 def load_model(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Extends the loading of a model by :func:`prepare`."""
+    """Extends the loading of a model by :func:`prepare`. In modes ``strict`` and ``audit`` the
+    operators of its first forward pass are watched, unless it is compiled: then they are fused.
+    """
 
     def load(self: Any, vllm_config: Any, model_config: Any, prefix: str = "") -> Any:
         model = original(self, vllm_config, model_config, prefix)
         prepare(model, model_config)
+        if REPORT.mode in ("strict", "audit") and not vllm_config.compilation_config.mode:
+            watch_first_calls(model)
         return model
 
     return load
@@ -114,7 +121,7 @@ def describe(module: torch.nn.Module, kinds: list[str], dtype: torch.dtype) -> L
     if any(k in PARTS for k in kinds):
         return None
     own = any(True for _ in module.parameters(recurse=False))
-    if own or "CustomOp" in kinds or "PluggableLayer" in kinds:
+    if own or any(k in LAYERS for k in kinds):
         return Layer(kind, "", f"no operation serves a {kind}")
     return None
 

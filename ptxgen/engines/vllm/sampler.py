@@ -74,18 +74,83 @@ def _processed(
 
 
 def sample_v1(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Extends the draw of the V1 model runner, which stays vLLM's: random draws have a line in the
-    report.
+    """Replaces random draws of the V1 model runner by :func:`ptxgen.torch.sample`.
+
+    A request with a seed draws by the seed and by the number of its tokens so far, which its
+    generator counts. One without is drawn by a number of PyTorch's generator, as vLLM draws it.
+    Draws with logits processors of other libraries, and those whose processed log-probabilities
+    are returned, stay vLLM's.
     """
 
     def draw(
         self: Any, logits: torch.Tensor, sampling_metadata: Any, logprobs_mode_override: Any = None
     ) -> Any:
-        if not sampling_metadata.all_greedy:
-            REPORT.leave("sampler", "random draws of the V1 model runner")
-        return original(self, logits, sampling_metadata, logprobs_mode_override)
+        of = sampling_metadata
+        why = "" if of.all_greedy else _v1_fault(of, logprobs_mode_override or self.logprobs_mode)
+        if why:
+            REPORT.leave("sampler", f"random draws of the V1 model runner {why}")
+        if of.all_greedy or why:
+            return original(self, logits, of, logprobs_mode_override)
+        count("sampler", "sample", logits)
+        settings = {"temperature": of.temperature, "top_p": of.top_p}
+        settings["top_k"] = None if of.top_k is None else of.top_k.to(torch.int32)
+        settings["min_p"] = _min_p(of.logitsprocs.argmax_invariant)
+        settings |= _places(of.generators, logits)
+        with torch.no_grad():
+            found = pt.sample(logits, **{n: x for n, x in settings.items() if x is not None})
+        return found, None
 
     return draw
+
+
+MIN_P = "MinPLogitsProcessor"
+"""Class of vLLM's logits processor of min-p, the only one that draws consider."""
+STEP = 4
+"""Number by which a draw advances the offset of a request's generator, as vLLM assumes: of a draw
+that it discards, it takes that number back."""
+
+
+def _v1_fault(of: Any, mode: str) -> str:
+    """Returns why random draws of a V1 batch are not served; empty if they are."""
+    others = [type(p).__name__ for p in of.logitsprocs.argmax_invariant]
+    others = [name for name in others if name != MIN_P]
+    if others:
+        return f"with {', '.join(others)}"
+    logprobs = of.max_num_logprobs is not None or of.logprob_token_ids
+    return f"with {mode}" if logprobs and mode.startswith("processed_") else ""
+
+
+def _min_p(processors: Any) -> torch.Tensor | None:
+    """Returns min-p of each request, float32 [B]; None if no request has it."""
+    found = next((p for p in processors if type(p).__name__ == MIN_P and p.min_p_count), None)
+    return None if found is None else found.min_p.reshape(-1)
+
+
+def _places(generators: dict[int, Any], logits: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Returns the seed and the offset of each row's draw, int64 [B], and advances the generators.
+    Rows without a generator have a seed of PyTorch's.
+    """
+    rows, device = len(logits), logits.device
+    found = {"seed": torch.randint(1 << 62, (rows,), device=device)}
+    found["offset"] = torch.zeros_like(found["seed"])
+    if len(generators) < rows:
+        REPORT.notes["seeds"] = (
+            "the V1 model runner draws by numbers of PyTorch's where there are none"
+        )
+    if not generators:
+        return found
+    numbers = [(i, _signed(g.initial_seed()), g.get_offset()) for i, g in generators.items()]
+    for generator in generators.values():
+        generator.set_offset(generator.get_offset() + STEP)
+    index, seeds, offsets = (torch.tensor(x, device=device) for x in zip(*numbers, strict=True))
+    found["seed"][index] = seeds
+    found["offset"][index] = offsets // STEP
+    return found
+
+
+def _signed(seed: int) -> int:
+    """Returns the signed 64-bit integer with the bits of an unsigned one."""
+    return (seed + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def add_request(original: Callable[..., Any]) -> Callable[..., Any]:

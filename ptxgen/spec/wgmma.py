@@ -368,9 +368,9 @@ class WgmmaSpec(Ring, GemmSpec):
     partial sums). ``ctas_per_sm``: CTAs that share an SM, which bounds registers and shared memory.
     ``spilled_sums``: sums of each fragment's second set that a thread keeps in shared memory, to
     save registers. ``registers``: registers of a consumer thread after ``setmaxnreg``; the producer
-    is then a whole warpgroup that gives up its own. 0: no reallocation. ``whole_rows``: True for a
-    kernel whose time is predicted for whole tiles of rows alone, so that it requires them: TMA boxes
-    of A that reach past the last row take longer.
+    is then a whole warpgroup that gives up its own. 0: no reallocation. ``whole_rows``: whether the
+    kernel requires that M is a multiple of ``bm``. TMA boxes of A that reach past the last row take
+    longer; a kernel without them has constants of its own for its predicted time.
     """
 
     layout: str

@@ -98,7 +98,7 @@ def _products(rows: Sequence[Any]) -> Iterator[SpeedUp]:
         elif r.layout == "TN":
             group = "TN (transposed A)"
         else:
-            group = f"NN, NT; M {bands.band_of(r.m)}"
+            group = f"NN, NT; M {bands.band(r)}"
         yield SpeedUp(group, f"{r.shape} {r.layout}", r.ratio)
 
 

@@ -966,6 +966,8 @@ def rms_norm(
     bias: Array | None = None,
     residual: None = None,
     residual_bias: Array | None = None,
+    offset: float = 0.0,
+    rounded: bool = False,
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
@@ -980,6 +982,8 @@ def rms_norm(
     bias: Array | None = None,
     residual: Array,
     residual_bias: Array | None = None,
+    offset: float = 0.0,
+    rounded: bool = False,
     out: Array | tuple[Array, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
@@ -1006,9 +1010,10 @@ def roll(
 def sample(
     logits: ArrayT,
     *,
-    temperature: float = 0.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
+    temperature: Array | float = 0.0,
+    top_k: Array | int = 0,
+    top_p: Array | float = 1.0,
+    min_p: Array | float = 0.0,
     seed: Array | int = 0,
     offset: Array | int = 0,
     check: bool = False,
@@ -1293,6 +1298,16 @@ def sum_pool(
     padding: int | Sequence[int] = (),
     ceil: bool = False,
     stream: Stream = None,
+) -> ArrayT: ...
+def token_logprobs(
+    logits: ArrayT,
+    ids: Array,
+    temperature: Array | float = 1.0,
+    *,
+    check: bool = False,
+    out: Array | tuple[Array, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
 ) -> ArrayT: ...
 def topk(
     x: ArrayT,

@@ -102,6 +102,12 @@ class UnservedError(PtxgenError, RuntimeError):
     """
 
 
+class EngineError(PtxgenError, RuntimeError):
+    """An inference engine, or a model of it, that an extension of :mod:`ptxgen.engines` does not
+    fit: another version, a function with another signature, a layer that nothing serves.
+    """
+
+
 class DeviceError(PtxgenError, RuntimeError):
     """No usable device, operands on different devices, or an error that the driver reported."""
 

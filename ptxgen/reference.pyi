@@ -927,6 +927,8 @@ def rms_norm(
     bias: ArrayLike | None = None,
     residual: None = None,
     residual_bias: ArrayLike | None = None,
+    offset: float = 0.0,
+    rounded: bool = False,
     out: Any = None,
     out_dtype: Any = None,
     stream: Any = None,
@@ -941,6 +943,8 @@ def rms_norm(
     bias: ArrayLike | None = None,
     residual: ArrayLike,
     residual_bias: ArrayLike | None = None,
+    offset: float = 0.0,
+    rounded: bool = False,
     out: Any = None,
     out_dtype: Any = None,
     stream: Any = None,
@@ -958,9 +962,10 @@ def roll(
 def sample(
     logits: ArrayLike,
     *,
-    temperature: float = 0.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
+    temperature: Any = 0.0,
+    top_k: Any = 0,
+    top_p: Any = 1.0,
+    min_p: Any = 0.0,
     seed: Any = 0,
     offset: Any = 0,
 ) -> NDArray[Any]: ...
@@ -1213,6 +1218,16 @@ def sum_pool(
     padding: int | Sequence[int] = (),
     ceil: bool = False,
     stream: Any = None,
+) -> NDArray[Any]: ...
+def token_logprobs(
+    logits: ArrayLike,
+    ids: ArrayLike,
+    temperature: ArrayLike | float = 1.0,
+    *,
+    check: bool = False,
+    out: Any = None,
+    stream: Any = None,
+    kernel: str | None = None,
 ) -> NDArray[Any]: ...
 def topk(x: ArrayLike, k: int, *, largest: bool = True) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def umap_knn(x: ArrayLike, k: int, *, stream: Any = None) -> tuple[NDArray[Any], NDArray[Any]]: ...

@@ -378,6 +378,11 @@ def _norm(*vectors: str) -> Callable[[Draw], dict[str, Any]]:
     return draw
 
 
+def _rms_norm(d: Draw) -> dict[str, Any]:
+    given = _norm("weight", "bias")(d) | d.some("rounded", True)
+    return given | (d.some("offset", d.one(1.0, -0.3)) if "weight" in given else {})
+
+
 def _group_norm(d: Draw) -> dict[str, Any]:
     dtype, groups = d.one(*FLOATS), d.one(1, 2, 3)
     channels = groups * d.one(1, 2, 5)
@@ -599,9 +604,28 @@ def _unique(d: Draw) -> dict[str, Any]:
 def _sample(d: Draw) -> dict[str, Any]:
     lead = d.shape(d.one(0, 1, 2))
     logits = d.array((*lead, d.size(40, 1)), d.one("f32", "bf16", "f16"))
-    given = {"logits": logits} | d.some("temperature", d.one(0.0, 0.5, 1)) | d.some("top_k", 3)
-    given |= d.some("top_p", d.one(0.5, 1.0)) | d.some("seed", d.one(0, 7, -3))
+    given = {"logits": logits} | _setting(d, "temperature", lead, "f32", 0.0, 0.5, 1)
+    given |= _setting(d, "top_k", lead, "i32", 3, 0, 1)
+    given |= _setting(d, "top_p", lead, "f32", 0.5, 1.0)
+    given |= _setting(d, "min_p", lead, "f32", 0.3, 0.0, 1)
+    given |= _setting(d, "seed", lead, "i64", 0, 7, -3)
     return given | d.some("offset", lambda: d.placed(d.numpy.integers(0, 99, lead), False))
+
+
+def _setting(
+    d: Draw, name: str, lead: tuple[int, ...], dtype: str, *values: float
+) -> dict[str, Any]:
+    """A setting of rows: a number, or an array with one for each row."""
+    if d.maybe():
+        return d.some(name, d.one(*values))
+    each = np.asarray(d.numpy.choice(values, lead), KINDS[dtype])
+    return d.some(name, lambda: d.placed(each, False))
+
+
+def _token_logprobs(d: Draw) -> dict[str, Any]:
+    lead, n = d.shape(d.one(0, 1, 2)), d.size(40, 1)
+    given = {"logits": d.array((*lead, n), d.one("f32", "bf16", "f16")), "ids": d.indices(lead, n)}
+    return given | _setting(d, "temperature", lead, "f32", 0.0, 0.5, 1, 1.3)
 
 
 def _wgrads(*rows: str) -> Callable[[Draw], dict[str, Any]]:
@@ -1068,7 +1092,7 @@ def written() -> dict[str, Operation]:
         *(("dropout", _dropout), ("umap_knn", _neighbours)),
         *(("resize", _resize), ("resize_nearest_2x", _images)),
         *(("adaptive_max_pool", _adaptive), ("adaptive_avg_pool", _adaptive)),
-        *(("rms_norm", _norm("weight", "bias")), ("layer_norm", _norm("weight", "bias"))),
+        *(("rms_norm", _rms_norm), ("layer_norm", _norm("weight", "bias"))),
         *(("grouped_linear", _grouped), ("grouped_linear_wgrad", _grouped_wgrad)),
         *(("moe_dispatch", _dispatch), ("moe_combine", _combine), ("moe_router", _router)),
         *(("conv", _conv), ("conv_transpose", _conv_transpose)),
@@ -1076,6 +1100,7 @@ def written() -> dict[str, Operation]:
         *(("embedding", _embedding), ("gather", _gather), ("index_add", _index_add)),
         *(("embedding_backward", _embedding_backward), ("scatter_add", _scatter_add)),
         *(("roll", _roll), ("topk", _topk), ("sample", _sample)),
+        ("token_logprobs", _token_logprobs),
         *(("sort", _sorted), ("argsort", _sorted), ("searchsorted", _searchsorted)),
         *(("bincount", _bincount), ("unique", _unique), ("log_mel", _mel)),
         *(("welch", _segments), ("welch_peaks", partial(_segments, peaks=True))),

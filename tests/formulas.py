@@ -361,12 +361,17 @@ def rms_norm(
     bias: Any = None,
     residual: Any = None,
     residual_bias: Any = None,
+    offset: float = 0.0,
+    rounded: bool = False,
     **_: Any,
 ) -> Any:
     h = _added(x, residual, residual_bias)
     z = num(h)
-    r = call("rsqrt", (z * z).sum(-1, True) / z.shape[-1] + eps)
-    y = _affine(z * r, weight, bias)
+    y = z * call("rsqrt", (z * z).sum(-1, True) / z.shape[-1] + eps)
+    y = y.rounded(h.dtype) if rounded and h.dtype.itemsize == 2 else y
+    if weight is not None:
+        y = y * (num(weight) + offset)
+    y = _affine(y, None, bias)
     return y if residual is None else (y, h)
 
 
@@ -759,22 +764,28 @@ def dropout(x: Any, seeds: Any, positions: Any, p: float = 0.5) -> Num:
 
 def sample(
     logits: Any,
-    temperature: float = 0.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
+    temperature: Any = 0.0,
+    top_k: Any = 0,
+    top_p: Any = 1.0,
+    min_p: Any = 0.0,
     seed: Any = 0,
     offset: Any = 0,
     **_: Any,
 ) -> Any:
     """An index is right where the probabilities before and up to it are on both sides of the random
-    number, within what weights and the nucleus may be off by.
+    number, within what weights and the nucleus may be off by. Rows with a probability near the
+    least of min_p are not judged.
     """
     lead, n = np.shape(logits)[:-1], np.shape(logits)[-1]
     rows = np.asarray(logits).astype(np.float64).reshape(-1, n)
     seeds = np.broadcast_to(seed, lead).reshape(-1)
     places = np.reshape(offset, -1) if np.ndim(offset) else np.arange(len(rows)) + int(offset)
+    settings = [
+        np.broadcast_to(s, lead).reshape(-1).tolist() for s in (temperature, top_k, top_p, min_p)
+    ]
 
-    def right(row: Any, got: int, u: float) -> bool:
+    def right(row: Any, got: int, u: float, temperature: float, top_k: int, top_p: float,
+              min_p: float) -> bool:  # fmt: skip
         numbers = np.where(np.isnan(row), -np.inf, row)
         order = sorted(range(n), key=lambda i: (-numbers[i], np.isnan(row[i]), i))
         if temperature == 0:
@@ -787,8 +798,9 @@ def sample(
         w = np.where(np.isnan(row), 0, w)
         kept = order[:top_k] if top_k else order
         off = 2.0**-20 * (1 + abs(best / temperature)) + n * 2.0**-39
-        if off > 2.0**-8:
+        if off > 2.0**-8 or (abs(w - min_p) <= off * min_p).any():
             return True
+        w = np.where(w < min_p, 0, w)
         if top_p < 1:
             mass = np.cumsum(w[kept]) / w[kept].sum()
             counts = {int(np.searchsorted(mass, min(max(top_p + s * off, 0), 1))) for s in (-1, 1)}
@@ -805,11 +817,20 @@ def sample(
     def judged(got: Any) -> str:
         for i, at in enumerate(np.reshape(got, -1).tolist()):
             c = philox(int(seeds[i]), int(places[i]), 0)
-            if not right(rows[i], at, (c[1] << 32 | c[0]) / 2.0**64):
+            if not right(rows[i], at, (c[1] << 32 | c[0]) / 2.0**64, *(s[i] for s in settings)):
                 return f"f64: row {i} draws {at}"
         return ""
 
     return judged
+
+
+def token_logprobs(logits: Any, ids: Any, temperature: Any = 1.0) -> Num:
+    z, lead = num(logits), np.shape(logits)[:-1]
+    t = np.broadcast_to(np.asarray(temperature, np.float32), lead)[..., None]
+    z = (z / Num(np.where(t >= 1e-30, t, 1).astype(np.float64), 0.0, z.p)).reshape(-1, z.shape[-1])
+    m, log = log_sum(z)
+    rows = z[np.arange(z.shape[0]), np.reshape(ids, -1)] - m - log
+    return rows.reshape(*lead)
 
 
 def umap_knn(x: Any, k: int) -> Any:
@@ -1802,6 +1823,7 @@ FORMULAS: dict[str, Formula] = {
     **{"sort": sort, "argsort": argsort, "searchsorted": searchsorted},
     **{"bincount": bincount, "unique": unique},
     **{"dropout": dropout, "sample": sample, "umap_knn": umap_knn, "conv": conv},
+    "token_logprobs": token_logprobs,
     **{"conv_dgrad": conv_dgrad, "conv_wgrad": conv_wgrad, "conv_transpose": conv_transpose},
     **{"max_pool": max_pool, "avg_pool": avg_pool, "adaptive_max_pool": adaptive_max_pool},
     **{"min_pool": min_pool, "sum_pool": sum_pool, "prod_pool": prod_pool},

@@ -163,6 +163,7 @@ ITS_OWN = (
     "ops/gemm.py",
     "numerics/",
     "bench/",
+    "engines/",
     "oracle/",
     "torch/",
 )

@@ -26,11 +26,12 @@ SAYS = {
     "compile_model": "results and gradients have the same bits",
     "splats": "identical losses and splats in both runs",
     "spectrogram": "alone: the same bits",
+    "on_policy": "on policy in every step, identical weights in both runs",
     "whole_models": "no result depends on the batch",
     "model_families": "no result depends on the batch",
 }
 # These need PyTorch and a GPU, and say so where there is none. (qlora, compile_model,
-# quantized_checkpoint and splats need no GPU.)
+# quantized_checkpoint, splats and on_policy need no GPU.)
 NEEDS_TORCH = ("decode_invariance", "train_twice", "whole_models", "model_families")
 
 
@@ -66,6 +67,7 @@ def test_example(name: str) -> None:
         return
     needed = {name: ("torch",) for name in ("qlora", "compile_model", "splats")}
     needed["quantized_checkpoint"] = "torch", "transformers", "gguf"
+    needed["on_policy"] = "torch", "transformers"
     if any(importlib.util.find_spec(each) is None for each in needed.get(name, ())):
         assert "needs PyTorch;" in output
         return

@@ -404,11 +404,12 @@ def _cumsum_backward(rng: Any) -> Iterator[Item]:
         yield Gradient("cumsum", {"x": normal(rng, 3, 19), "exclusive": exclusive}, ("x",))
 
 
-@kind("Sample", "greedy (temperature 0), top-k of 1, top-p, one logit")
+@kind("Sample", "greedy (temperature 0), top-k of 1, top-p, min-p, one logit")
 def _sample(rng: Any) -> Iterator[Item]:
     x = normal(rng, 5, 37)
     for how in ({}, {"temperature": 0.7, "seed": 9}, {"temperature": 1.0, "top_k": 1},
-                {"temperature": 1.0, "top_k": 5, "top_p": 0.9, "seed": 3}):  # fmt: skip
+                {"temperature": 1.0, "top_k": 5, "top_p": 0.9, "seed": 3},
+                {"temperature": np.linspace(0, 2, 5, dtype=np.float32), "min_p": 0.1}):  # fmt: skip
         yield Call("sample", {"logits": x, **how})
     yield Call("sample", {"logits": normal(rng, 2, 1), "temperature": 1.0})
 

@@ -46,6 +46,7 @@ ROOMS = (
     "nf4",
     "reference",
     "ui",
+    "engines",
     "golden",
     "arguments",
     "bench",
@@ -65,10 +66,12 @@ LISTS = {
 HEAVY = (
     *("cuda", "jinja2", "z3", "torch", "cupy", "jax", "rich", "matplotlib", "triton"),
     "transformers",
+    "vllm",
 )
 # These rooms are imported only when somebody asks for what they are about.
 MAY_IMPORT = {
     "torch": {"torch", "transformers"},
+    "engines": {"torch", "transformers", "vllm"},
     "ui": {"rich"},
     "bench": {"matplotlib", "rich", "torch", "triton"},
 }

@@ -85,7 +85,8 @@ QUANTIZED = {
 }
 """Public name and function of each operation that is not an attribute of ``ptxgen``."""
 OF_THEIR_OWN = {
-    **dict.fromkeys(("indices", "target", "experts", "places", "seeds", "positions"), "i64"),
+    **dict.fromkeys(("indices", "ids", "target", "experts", "places"), "i64"),
+    **dict.fromkeys(("seeds", "positions"), "i64"),
     **dict.fromkeys(("mean", "rstd", "lse", "A"), "f32"),
     "condition": "bool",
     **dict.fromkeys(("boxes", "tiles", "splats"), "i32"),

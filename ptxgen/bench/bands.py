@@ -1,4 +1,5 @@
-"""Statistics of ratios and regrets over many problems, by layout and by range of M.
+"""Statistics of ratios and regrets over many problems, by layout and by band: a range of M, or
+:data:`ptxgen.bench.cases.TOKENS`.
 
 The regret of a problem is the chosen kernel's time / the fastest kernel's.
 """
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxgen.bench.cases import TOKENS
 from ptxgen.bench.results import Row, columns, geomean
 from ptxgen.ui import table
 
@@ -115,6 +117,11 @@ def band_of(m: int) -> str:
     return NAMES[bisect_left(BANDS, m)]
 
 
+def band(row: Row) -> str:
+    """Returns the band of a row: its group if that is TOKENS, else the name of its range of M."""
+    return TOKENS if row.group == TOKENS else band_of(row.m)
+
+
 def quantile(values: Iterable[float], share: float) -> float:
     """Returns the quantile ``share`` (0 .. 1) of ``values``, interpolated linearly."""
     return float(np.quantile([*values], share))
@@ -132,23 +139,21 @@ def spread(rows: Sequence[Row], measure: Measure) -> Spread:
 
 
 def spreads(rows: Sequence[Row], measure: Measure) -> dict[Part, Spread]:
-    """Returns the statistics by layout and range of M, and over all layouts and all M.
+    """Returns the statistics by layout and band, and over all layouts and all bands.
 
     Groups without a problem are omitted.
     """
     layouts = [*dict.fromkeys(r.layout for r in rows), ALL]
     parts = {
-        (layout, band): [
-            r for r in rows if layout in (r.layout, ALL) and band in (band_of(r.m), ALL)
-        ]
+        (layout, name): [r for r in rows if layout in (r.layout, ALL) and name in (band(r), ALL)]
         for layout in layouts
-        for band in (*NAMES, ALL)
+        for name in (*NAMES, TOKENS, ALL)
     }
     return {part: spread(members, measure) for part, members in parts.items() if members}
 
 
 def spread_table(rows: Sequence[Row], measure: Measure) -> str:
-    """Returns a table of the statistics of ``measure``, a line for each layout and range of M."""
+    """Returns a table of the statistics of ``measure``, a line for each layout and band."""
     return table_of(spreads(rows, measure), ("layout", "M"), measure, at="at (M x K x N)")
 
 

@@ -249,6 +249,9 @@ CUSTOM = "custom"
 """Name of the group of shapes from the command line; it has no targets."""
 RANDOM = "random"
 """Name of the group of random shapes (:mod:`ptxgen.bench.draw`); it has no targets."""
+TOKENS = "tokens"
+"""Name of the group of random shapes of models' weights, whose M is no multiple of 64; it has no
+targets."""
 INVARIANT = {"triton": 3.0, "sgemm_bi": 3.5}
 """Target geometric mean of peer time / ptxgen time over all tensor-core cases, by batch-invariant
 peer.

@@ -12,6 +12,9 @@ M is log-uniform in 1 .. 16384, half of them powers of two. K and N are
 
 Problems above :data:`MOST_PRODUCTS` or :data:`MOST_BYTES` are drawn again.
 
+Problems of the kind :data:`TOKENS` are the tokens of a batch times a model's weight
+(:data:`LAYERS`): M is log-uniform in 513 .. 16384 and no multiple of 64.
+
 Batches (:func:`batches`) have 2 to 1024 products (log-uniform), M log-uniform in 1 .. 4096, half of
 them powers of two, K and N log-uniform in 32 .. 4096, three quarters of both multiples of 8.
 """
@@ -26,13 +29,27 @@ from random import Random
 from typing import Any, TypeVar
 
 from ptxgen.bench import cases
-from ptxgen.bench.cases import LAYOUTS, RANDOM, Case, Shape
+from ptxgen.bench.cases import LAYOUTS, RANDOM, TOKENS, Case, Shape
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ITEMSIZE
 
 T = TypeVar("T")
 
 ROWS = 16384
+KINDS = RANDOM, TOKENS
+"""Kinds of random matrix products; each has a draw of its own."""
+LAYERS = (
+    *((4096, 4096), (4096, 1024), (4096, 14336), (14336, 4096), (4096, 6144)),  # Llama 3 8B
+    *((8192, 8192), (8192, 1024), (8192, 28672), (28672, 8192)),  # Llama 3 70B
+    *((3584, 3584), (3584, 512), (3584, 18944), (18944, 3584)),  # Qwen 2.5 7B
+    *((5120, 5120), (5120, 27648), (27648, 5120)),  # Qwen 2.5 32B
+    *((4096, 12288), (12288, 4096), (2560, 9728), (9728, 2560)),  # Qwen 3 8B, 4B
+    *((5120, 14336), (5120, 32768)),  # Mistral Nemo, Small
+    *((3072, 9216), (3072, 16384), (17920, 5120)),  # Phi 3 mini, Phi 4
+    *((2880, 4096), (2880, 5760)),  # gpt-oss
+    *((7168, 1536), (1536, 24576), (7168, 18432), (16384, 7168)),  # DeepSeek V3
+)
+"""Pairs (K, N) of weights of models' linear layers: input and output features."""
 MATRICES, BATCHED = 1024, 4096
 """Maximum number of products in a batch, and maximum M, K and N of a batched product."""
 RATIOS = (1 / 8, 1 / 4, 1.0, 4 / 3, 2.0, 8 / 3, 3.0, 3.5, 4.0)
@@ -51,25 +68,32 @@ def select(
     *,
     dtype: str = "f32",
     tier: str = "auto",
+    kinds: Iterable[str] = (RANDOM,),
 ) -> list[Case]:
-    """Returns random :func:`shapes` as cases of ``linear`` (NN, NT) and ``matmul`` (TN).
+    """Returns random :func:`shapes` of each of ``kinds``, which take turns, as cases of ``linear``
+    (NN, NT) and ``matmul`` (TN). The kind is the group of a case.
 
     Raises OptionError like :func:`shapes`, and for a dtype that the tier lacks.
     """
     tier = cases.tier_of(dtype, tier)
-    names = map(str, shapes(count, seed, dtype))
-    found = cases.select(names, layouts, ("linear",), dtype=dtype, tier=tier)
-    return [replace(case, group=RANDOM) for case in found]
+    of = [[(kind, shape) for shape in shapes(count, seed, dtype, kind)] for kind in kinds]
+    return [
+        replace(case, group=kind)
+        for kind, shape in chain(*zip(*of, strict=True))
+        for case in cases.select([str(shape)], layouts, ("linear",), dtype=dtype, tier=tier)
+    ]
 
 
-def shapes(count: int, seed: int, dtype: str) -> list[Shape]:
-    """Returns the first ``count`` random shapes that ``seed`` generates for operands of ``dtype``.
+def shapes(count: int, seed: int, dtype: str, kind: str = RANDOM) -> list[Shape]:
+    """Returns the first ``count`` random shapes of ``kind``, one of :data:`KINDS`, that ``seed``
+    generates for operands of ``dtype``.
 
     Dtypes of one item size get the same shapes; a longer list begins with a shorter one. Raises
     OptionError unless ``count`` is at least 1 and ``seed`` is one of :data:`SEEDS`.
     """
     itemsize = ITEMSIZE[dtype]
-    return first(count, seed, (s for s in _drawn(Random(seed)) if admitted(s, itemsize)))
+    drawn = _tokens if kind == TOKENS else _drawn
+    return first(count, seed, (s for s in drawn(Random(seed)) if admitted(s, itemsize)))
 
 
 def batches(count: int, seed: int, dtype: str) -> list[tuple[int, Shape]]:
@@ -152,6 +176,14 @@ def _drawn(random: Random) -> Iterator[Shape]:
             pair = 1 + int(random.random() * 256), integer(random, 1024, 131072)
         k, n = pair if random.random() < 0.5 else pair[::-1]
         yield Shape(m, k, n)
+
+
+def _tokens(random: Random) -> Iterator[Shape]:
+    while True:
+        m = integer(random, 513, ROWS)
+        k, n = LAYERS[int(random.random() * len(LAYERS))]
+        if m % 64:
+            yield Shape(m, k, n)
 
 
 def rows(random: Random, low: int, high: int) -> int:

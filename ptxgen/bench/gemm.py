@@ -49,7 +49,11 @@ class Gemm(Area):
         "the operands' dtype, as torch.mm's do; that of linear_wgrad is f32 unless out= says so."
     )
     row = Row
-    drawn = "instead of --shapes, so many problems that --seed draws (ptxgen/bench/draw.py)"
+    kinds = draw.KINDS
+    drawn = (
+        "instead of --shapes, so many problems of each kind that --seed draws "
+        "(ptxgen/bench/draw.py)"
+    )
 
     @classmethod
     def read(cls, path: Path) -> tuple[list[Row], Environment]:
@@ -83,12 +87,15 @@ class Gemm(Area):
         if options.host:
             return ()
         if not only_drawn(options):
+            if tuple(options.kinds) != self.kinds:
+                raise OptionError("--kinds are of random problems: no --random")
             ops = cases.OPS if options.op == "all" else (options.op,)
             shapes = options.shapes or ["all"]
             return cases.select(shapes, options.layouts, ops, quick=options.quick, **kind)
         if options.op == "wgrad":
             raise OptionError("--random draws problems of linear and matmul: no --op wgrad")
-        return draw.select(options.random, options.seed, options.layouts, **kind)
+        of = options.random, options.seed, options.layouts
+        return draw.select(*of, **kind, kinds=options.kinds)
 
     def kernels(self, case: Case) -> Iterable[KernelSpec]:
         align = measure.natural_alignment(case)
@@ -194,8 +201,8 @@ class Gemm(Area):
         if not self.options.brief:
             emit()
             emit(results.case_table(rows))
-        drawn = [r for r in rows if r.group == cases.RANDOM]
-        if named := [r for r in rows if r.group != cases.RANDOM]:
+        drawn = [r for r in rows if r.group in draw.KINDS]
+        if named := [r for r in rows if r.group not in draw.KINDS]:
             gated = [r for r in named if r.peer == results.GATE]
             emit()
             emit(results.summary_table(results.summarise(gated, by_layout=True)))

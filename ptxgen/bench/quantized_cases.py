@@ -2,9 +2,10 @@
 
 Random problems of the benchmark (:func:`drawn`) are of all :data:`BANDS` of rows in turn, M
 log-uniform within each. Half of their weights have the sizes of a model's layer
-(:data:`LAYERS`); K and N of the others are log-uniform in 1024 .. 28672, N a multiple of 8. The
-tuner (:func:`varied`) draws problems as for dense products, and none of a layer in that list: the
-benchmark shows how well constants predict times of weights that they were not fitted to.
+(:data:`ptxgen.bench.draw.LAYERS`); K and N of the others are log-uniform in 1024 .. 28672, N a
+multiple of 8. The tuner (:func:`varied`) draws problems as for dense products, and none of a layer
+in that list: the benchmark shows how well constants predict times of weights that they were not
+fitted to.
 """
 
 from __future__ import annotations
@@ -51,18 +52,6 @@ STEP, STEP_CYCLES = 16, 33
 """Numbers along K that a dependent step of tensor cores adds, and cycles of such a step."""
 SIDES = 1024, 28672
 """Least and largest K and N of random weights that are of no model."""
-LAYERS = (
-    *((4096, 4096), (4096, 1024), (4096, 14336), (14336, 4096), (4096, 6144)),  # Llama 3 8B
-    *((8192, 8192), (8192, 1024), (8192, 28672), (28672, 8192)),  # Llama 3 70B
-    *((3584, 3584), (3584, 512), (3584, 18944), (18944, 3584)),  # Qwen 2.5 7B
-    *((5120, 5120), (5120, 27648), (27648, 5120)),  # Qwen 2.5 32B
-    *((4096, 12288), (12288, 4096), (2560, 9728), (9728, 2560)),  # Qwen 3 8B, 4B
-    *((5120, 14336), (5120, 32768)),  # Mistral Nemo, Small
-    *((3072, 9216), (3072, 16384), (17920, 5120)),  # Phi 3 mini, Phi 4
-    *((2880, 4096), (2880, 5760)),  # gpt-oss
-    *((7168, 1536), (1536, 24576), (7168, 18432), (16384, 7168)),  # DeepSeek V3
-)
-"""Pairs (K, N) of weights of models' linear layers: input and output features."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +215,7 @@ def _random(number: int, seed: int, row: WeightFormat, dtype: str) -> Shape:
     m = draw.integer(random, *[*BANDS.values()][band])
     while True:
         if turn % 2 == 0:
-            k, n = LAYERS[int(random.random() * len(LAYERS))]
+            k, n = draw.LAYERS[int(random.random() * len(draw.LAYERS))]
         else:
             k = draw.integer(random, *SIDES, row.unit)
             n = draw.integer(random, *SIDES, 8)
@@ -249,7 +238,7 @@ def varied(
             Shape(s.m, max(unit * round(s.k / unit), unit), s.n)
             for s in draw.shapes(more, seed, dtype)
         )
-        learnt = (s for s in whole if (s.k, s.n) not in LAYERS)
+        learnt = (s for s in whole if (s.k, s.n) not in draw.LAYERS)
         found = [s for s in learnt if _admitted(s, dtype)][:count]
     return [
         QuantizedCase(cases.RANDOM, OPS[op], "nk", s, dtype, accumulate, format=format)

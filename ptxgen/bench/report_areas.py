@@ -28,6 +28,7 @@ from ptxgen.bench.quantized_cases import BANDS, BITSANDBYTES, band_of
 from ptxgen.bench.recurrence import Recurrence
 from ptxgen.bench.results import GATE
 from ptxgen.bench.runner import Area
+from ptxgen.bench.serving import Serving
 from ptxgen.bench.sort import Sort
 from ptxgen.bench.spectra import Spectra
 from ptxgen.bench.splats import Splats
@@ -97,7 +98,7 @@ def _products(rows: Sequence[Any]) -> Iterator[SpeedUp]:
         elif r.layout == "TN":
             group = "TN (transposed A)"
         else:
-            group = f"NN, NT; M {bands.band_of(r.m)}"
+            group = f"NN, NT; M {bands.band(r)}"
         yield SpeedUp(group, f"{r.shape} {r.layout}", r.ratio)
 
 
@@ -185,6 +186,15 @@ def _splats(rows: Sequence[Any]) -> Iterator[SpeedUp]:
             yield SpeedUp(r.name, r.sizes, r.ratio)
 
 
+def _served(rows: Sequence[Any], peer: str) -> Iterator[SpeedUp]:
+    for r in rows:
+        theirs = getattr(r, f"{peer}_ms")
+        if r.work != "start" and r.ours_ms and theirs:
+            yield SpeedUp(f"{r.model}, beside {PEERS[peer]}", r.work, theirs / r.ours_ms)
+
+
+PEERS = {"stock": "vLLM", "invariant": "VLLM_BATCH_INVARIANT=1"}
+"""Display names of the peers of ``bench serving``."""
 CONV_GROUPS = {
     DGRAD: "gradient of the input",
     WGRAD: "gradient of the filters",
@@ -638,6 +648,23 @@ SECTIONS = (
                 files=("vision",),
                 read=partial(_images, group="chosen models, one of a family"),
             ),
+        ),
+    ),
+    Section(
+        title="Serving",
+        image="serving",
+        about="Models with random weights, served by vLLM with the extension: 64 requests, their "
+        "prefill, and time between tokens. Request 0 has the same bits in every batch with the "
+        "extension and with vLLM's batch-invariant mode.",
+        comparisons=tuple(
+            Comparison(
+                what="vLLM with the extension",
+                peer=name,
+                area=Serving,
+                files=("serving",),
+                read=partial(_served, peer=peer),
+            )
+            for peer, name in PEERS.items()
         ),
     ),
     Section(

@@ -12,7 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ptxgen import arguments
-from ptxgen.cli import cache, completion, env, golden, kernels, new, profile, routes, work
+from ptxgen.cli import (
+    cache,
+    completion,
+    engines,
+    env,
+    golden,
+    kernels,
+    new,
+    profile,
+    routes,
+    work,
+)
 from ptxgen.errors import CompileError, DtypeError, OptionError, PtxgenError, ShapeError
 from ptxgen.ui import note, warn
 
@@ -42,7 +53,7 @@ def parser(*, deferred: bool = True) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"ptxgen {env.version('ptxgen')}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for module in (kernels, routes, profile, golden, new, cache, env):
+    for module in (kernels, routes, profile, golden, new, cache, env, engines):
         module.add_commands(commands)
     work.add_commands(commands, deferred=deferred)
     completion.add_commands(commands, parser)

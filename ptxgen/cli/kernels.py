@@ -8,7 +8,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from ptxgen.ui import Progress, emit, emit_json, note, pairs, plural, size, tabl
 
 if TYPE_CHECKING:
     from ptxgen.build.cache import Check, Entry, Key
+    from ptxgen.build.compile import Compiled, Job
     from ptxgen.golden import Goldens, Usage
     from ptxgen.spec import KernelSpec
 
@@ -377,27 +378,8 @@ def _build(arguments: argparse.Namespace) -> None:
     Without SPEC and --for all kernels are built. Those that do not fit an architecture are left
     out.
     """
-    from ptxgen.build.cache import Cache
-    from ptxgen.build.compile import Job, compile_many, toolchain_version
+    from ptxgen.build.compile import Job, toolchain_version
     from ptxgen.build.render import render
-
-    class Stopwatch(Cache):
-        """A cache that also records the seconds of each build."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.seconds: dict[str, float] = {}
-
-        def get_or_build(
-            self, key: Key, build: Callable[[], Entry], check: Check | None = None
-        ) -> tuple[Entry, bool]:
-            def timed() -> Entry:
-                start = time.monotonic()
-                entry = build()
-                self.seconds[key.digest] = time.monotonic() - start
-                return entry
-
-            return super().get_or_build(key, timed, check)
 
     archs = _targets(arguments.arch)
     jobs: list[Job] = []
@@ -411,15 +393,13 @@ def _build(arguments: argparse.Namespace) -> None:
                 jobs.append(Job(source, spec.name, target))
             else:
                 note(f"{spec.name} does not run on {arch}: left out")
-    cache = Stopwatch()
     start = time.monotonic()
-    with Progress("compiling") as progress:
-        made = compile_many(jobs, workers=arguments.jobs, progress=progress, cache=cache)
+    made, timed = compiled(jobs, arguments.jobs)
     total = time.monotonic() - start
     version = toolchain_version()
     rows = []
     for job, kernel in zip(jobs, made, strict=True):
-        use, seconds = kernel.resources, cache.seconds.get(job.key(version).digest)
+        use, seconds = kernel.resources, timed.get(job.key(version).digest)
         rows.append(
             (
                 kernel.name,
@@ -437,6 +417,35 @@ def _build(arguments: argparse.Namespace) -> None:
         f"{plural(len(made), 'kernel')}, {built} compiled in {total:.1f} s, "
         f"{len(made) - built} from the cache; {size(sum(len(k.image) for k in made))}"
     )
+
+
+def compiled(jobs: Sequence[Job], workers: int | None) -> tuple[list[Compiled], dict[str, float]]:
+    """Compiles jobs into the user's cache, with a line of progress. Returns the kernels in order,
+    and the seconds of each compilation by the digest of its key; those found in the cache have
+    none. ``workers``: as in :func:`ptxgen.build.compile.compile_many`.
+    """
+    from ptxgen.build.cache import Cache
+    from ptxgen.build.compile import compile_many
+
+    found: dict[str, float] = {}
+
+    class Stopwatch(Cache):
+        """A cache that also records the seconds of each build."""
+
+        def get_or_build(
+            self, key: Key, build: Callable[[], Entry], check: Check | None = None
+        ) -> tuple[Entry, bool]:
+            def timed() -> Entry:
+                start = time.monotonic()
+                entry = build()
+                found[key.digest] = time.monotonic() - start
+                return entry
+
+            return super().get_or_build(key, timed, check)
+
+    with Progress("compiling") as progress:
+        made = compile_many(jobs, workers=workers, progress=progress, cache=Stopwatch())
+    return made, found
 
 
 def _serving(arguments: argparse.Namespace) -> list[str]:

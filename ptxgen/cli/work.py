@@ -39,6 +39,7 @@ _BENCHES = {
     "model": ("ptxgen.bench.model", "a small Llama: stock PyTorch and batch_invariant()"),
     "graph": ("ptxgen.bench.graph", "whole models compiled, stock and with our backend"),
     "vision": ("ptxgen.bench.vision", "models of timm: stock PyTorch and batch_invariant()"),
+    "serving": ("ptxgen.bench.serving", "vLLM with the extension, without, and its own mode"),
     "predict": ("ptxgen.bench.predict", "predicted times beside measured ones (needs no GPU)"),
     "routes": ("ptxgen.bench.routes", "which kernel serves which sizes (needs no GPU)"),
     "host": ("ptxgen.bench.host", "what a call costs the host, beside torch's own"),

@@ -395,7 +395,12 @@ def columns_and_moves() -> Found:
     for dtype in ("f32", "bf16", "f16"):
         x = numbers(1, (9, 300), dtype)
         options: tuple[dict[str, Any], ...]
-        options = ({}, {"temperature": 0.8}, {"temperature": 30.0, "top_k": 40, "top_p": 0.7})
+        warm = np.linspace(0, 2, 9, dtype=np.float32)
+        rows: dict[str, Any] = {"temperature": warm, "min_p": 0.05}
+        options = (
+            *({}, {"temperature": 0.8}, {"temperature": 30.0, "top_k": 40, "top_p": 0.7}),
+            *(rows, {**rows, "top_k": np.arange(-1, 8), "top_p": 0.9}),
+        )
         made = [reference.sample(x, seed=5, offset=3, **o) for o in options]
         yield SAMPLE_CONTRACT, "sample", dtype, made
         long = numbers(1, (3, 2 * logsumexp.SEGMENT + 3), dtype)

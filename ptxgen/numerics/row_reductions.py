@@ -39,6 +39,7 @@ from ptxgen.numerics.formula import (
 )
 from ptxgen.numerics.gradient import gradients
 from ptxgen.numerics.option import AnyReal, Integer, Option, Real
+from ptxgen.numerics.select import TEMPERATURE_MAX, TEMPERATURE_MIN
 from ptxgen.numerics.signature import Signature
 from ptxgen.numerics.softcap import capped
 
@@ -48,6 +49,8 @@ LAST = (1 << 31) - 1
 """Sentinel index, greater than the index of any element of a row."""
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 EPS = Real(least=0.0, most=3e38)
+OFFSET = Real(least=-3e38, most=3e38)
+"""Option ``offset``: a number that is added to a norm's weight."""
 INDEX = Integer(-(1 << 63), (1 << 63) - 1)
 SMOOTHING = Real(least=0.0, most=1.0)
 SOFTCAP = Real(above=0.0, most=3e38)
@@ -349,13 +352,55 @@ def _capped(x: Node, softcap: Node | None) -> tuple[Node, Node | None]:
     return softcap * t, 1 - t * t
 
 
-def _match_target(target: Node, ignore_index: Node) -> tuple[Node, Node, Node]:
+def _match_target(target: Node, ignore_index: Node | None = None) -> tuple[Node, Node, Node]:
     """Returns three nodes: whether an element is its row's target, the target, and whether the
     target is a class and not ignored.
     """
     target = cast(target, "i64") if target.type == "i32" else target
-    valid = (target >= 0) & (target < length()) & (target != ignore_index)
+    valid = (target >= 0) & (target < length())
+    if ignore_index is not None:
+        valid = valid & (target != ignore_index)
     return cast(index(), "i32") == cast(target, "i32"), target, valid
+
+
+def _tempered(x: Node, temperature: Node | None, divisor: Node | None) -> Node:
+    """``x / temperature / divisor``, without what is None. A temperature below the range by which
+    :func:`ptxgen.sample` divides counts as 1.
+    """
+    if temperature is not None:
+        most = primitive("min", temperature, TEMPERATURE_MAX)
+        x = x / where(temperature >= TEMPERATURE_MIN, most, 1)
+    return x if divisor is None else x / divisor
+
+
+def _tempered_softmax(logits: Node, *by: Node | None) -> tuple[Node, Node, Node]:
+    """Returns ``m = max(z)``, ``z - m`` and ``log(sum(exp(z - m)))``, where ``z`` is the logits
+    divided by ``by`` (:func:`_tempered`). Rounded division by a positive number keeps the order, so
+    m is the quotient of the largest logit.
+    """
+    m = _tempered(logits.reduce("max"), *by)
+    shifted = _tempered(logits, *by) - m
+    return m, shifted, functions.log(decay(shifted).reduce("sum"))
+
+
+def _token_logprobs(
+    logits: Node, ids: Node, temperature: Node | None, divisor: Node | None
+) -> Node:
+    """Log-softmax of the divided logits at a token: each step as :func:`_log_softmax` has it."""
+    hit, _, valid = _match_target(ids)
+    m, _, log_sum = _tempered_softmax(logits, temperature, divisor)
+    token = _tempered(where(hit, logits, 0).reduce("sum"), temperature, divisor)
+    return where(valid, token - m - log_sum, math.nan)
+
+
+def _token_logprobs_backward(
+    logits: Node, ids: Node, dy: Node, temperature: Node | None, divisor: Node | None
+) -> Node:
+    hit, _, valid = _match_target(ids)
+    _, shifted, log_sum = _tempered_softmax(logits, temperature, divisor)
+    total = where(valid, dy, 0)
+    dz = where(hit, total, 0) - decay(shifted - log_sum) * total
+    return _tempered(dz, temperature, divisor)
 
 
 def _cross_entropy(
@@ -505,10 +550,26 @@ def _rms(x: Node, eps: Node) -> Node:
     return functions.rsqrt((x * x).reduce("sum") / _count(x) + eps)
 
 
-def _rms_norm(x: Node, weight: Node | None, eps: Node, bias: Node | None = None) -> Node:
+def _rms_norm(
+    x: Node,
+    weight: Node | None,
+    eps: Node,
+    bias: Node | None = None,
+    offset: Node | None = None,
+    dtype: str | None = None,
+) -> Node:
+    """RMS norm of a row. ``offset``: added to the weight; ``dtype``: what ``x * scale`` is rounded
+    to before the weight.
+    """
     y = x * _rms(x, eps)
-    y = y if weight is None else y * weight
+    y = y if dtype is None else cast(y, dtype)
+    if weight is not None:
+        y = y * (weight if offset is None else weight + offset)
     return y if bias is None else y + bias
+
+
+def _rms_norm_rounded(x: Node, **rest: Any) -> Node:
+    return _rms_norm(x, dtype=x.data.dtype, **rest)
 
 
 def _l2_norm(x: Node, eps: Node) -> Node:
@@ -530,13 +591,16 @@ def _add_residual(x: Node, residual: Node, residual_bias: Node | None) -> Node:
 def _add_rms_norm(
     x: Node,
     residual: Node,
-    weight: Node | None,
-    bias: Node | None,
     residual_bias: Node | None,
-    eps: Node,
+    dtype: str | None = None,
+    **rest: Any,
 ) -> tuple[Node, Node]:
     total = _add_residual(x, residual, residual_bias)
-    return _rms_norm(total, weight, eps, bias), total
+    return _rms_norm(total, dtype=dtype, **rest), total
+
+
+def _add_rms_norm_rounded(x: Node, **rest: Any) -> tuple[Node, Node]:
+    return _add_rms_norm(x, dtype=x.data.dtype, **rest)
 
 
 def _rms_norm_backward(dy: Node, x: Node, weight: Node | None, eps: Node) -> tuple[Node, Node]:
@@ -650,6 +714,7 @@ _BACK = {"dx": ("element", "")}
 _MOMENTS = {"mean": ("row", "wide"), "scale": ("row", "wide")}
 _CORRECTION = {"correction": Number(1.0, option=Real(least=-3e38, most=3e38))}
 _EPS = {"eps": Number(1e-6, option=EPS)}
+_EPS_OFFSET = {**_EPS, "offset": Number(0.0, neutral=0.0, option=OFFSET)}
 _EPS_LAYER = {"eps": Number(1e-5, option=EPS)}
 _X = {"x": "element"}
 _DY_Y, _LENGTHS = {"dy": "element", "y": "element"}, {"lengths": "row"}
@@ -670,7 +735,22 @@ _CLASSES = {
     "z_loss": Number(0.0, neutral=0.0, option=Z_LOSS),
 }
 _WEIGHT = frozenset({"weight"})
+_RMS_NORMS: dict[
+    str, tuple[Callable[..., Any], Callable[..., Any], Mapping[str, Number], tuple[str, ...]]
+] = {
+    "rms_norm": (_rms_norm, _add_rms_norm, _EPS, REAL),
+    "rms_norm_offset": (_rms_norm, _add_rms_norm, _EPS_OFFSET, REAL),
+    "rms_norm_rounded": (
+        _rms_norm_rounded,
+        _add_rms_norm_rounded,
+        _EPS_OFFSET,
+        ("bf16", "f16"),
+    ),
+}
+"""RMS norms by name: formula, formula with a residual, scalars, and dtypes of x. Those with an
+offset of the weight, and with a rounding before it, are operations of their own."""
 _TARGET = frozenset({"target"})
+_DIVISOR = {"divisor": Number(1.0, neutral=1.0, option=Real(above=0.0, most=TEMPERATURE_MAX))}
 _BOTH = frozenset({"weight", "bias"})
 
 BY_PARTS = ("sum", "mean")
@@ -802,6 +882,29 @@ TABLE: dict[str, RowOp] = {
             empty=False,
         ),
         RowOp(
+            "token_logprobs",
+            _token_logprobs,
+            {"logits": "element", "ids": "row", "temperature": "row"},
+            _WIDE,
+            _DIVISOR,
+            frozenset({"temperature"}),
+            ("f32", "bf16", "f16"),
+            frozenset({"ids"}),
+            empty=False,
+            form="own",
+        ),
+        RowOp(
+            "token_logprobs_backward",
+            _token_logprobs_backward,
+            {"logits": "element", "ids": "row", "dy": "row", "temperature": "row"},
+            _BACK,
+            _DIVISOR,
+            frozenset({"temperature"}),
+            ("f32", "bf16", "f16"),
+            frozenset({"ids"}),
+            empty=False,
+        ),
+        RowOp(
             "cross_entropy_joined",
             _cross_entropy_joined,
             {"top": "element", "total": "element", "hit": "row", "target": "row", "even": "row"},
@@ -862,25 +965,33 @@ TABLE: dict[str, RowOp] = {
             _IGNORED,
             integers=_TARGET,
         ),
-        RowOp(
-            "rms_norm",
-            _rms_norm,
-            _X | {"weight": "column", "bias": "column"},
-            numbers=_EPS,
-            optional=_BOTH,
-            form="own",
+        *(
+            RowOp(
+                name,
+                norm,
+                _X | {"weight": "column", "bias": "column"},
+                numbers=numbers,
+                optional=_BOTH,
+                dtypes=dtypes,
+                form="own" if name == "rms_norm" else "",
+            )
+            for name, (norm, _, numbers, dtypes) in _RMS_NORMS.items()
         ),
         RowOp("l2_norm", _l2_norm, numbers=_EPS),
         RowOp(
             "l2_norm_backward", _l2_norm_backward, {"dy": "element", "x": "element"}, numbers=_EPS
         ),
-        RowOp(
-            "add_rms_norm",
-            _add_rms_norm,
-            _X | _RESIDUAL,
-            _ADDED,
-            _EPS,
-            _BOTH | {"residual_bias"},
+        *(
+            RowOp(
+                f"add_{name}",
+                norm,
+                _X | _RESIDUAL,
+                _ADDED,
+                numbers,
+                _BOTH | {"residual_bias"},
+                dtypes,
+            )
+            for name, (_, norm, numbers, dtypes) in _RMS_NORMS.items()
         ),
         RowOp(
             "rms_norm_backward",

@@ -99,6 +99,10 @@ def program_of(
     arrays = {p.name: p.kind for p in row.parameters if p.kind in (ARRAY, OPTIONAL, EITHER)}
     attending = row.name in attention_shapes.ATTENDING
     page = attention_shapes.read(given, op) if attending else None
+    either = {p.name: p for p in row.parameters if p.kind == EITHER}
+    numbers = {
+        n: p.read(given.pop(n)) for n, p in either.items() if type(given.get(n)) in (int, float)
+    }
     own = {n: name_of(given.pop(n), n, NAMES) for n in arrays if isinstance(given.get(n), str)}
     there = [n for n, k in arrays.items() if k == ARRAY or n in own or given.pop(n, None) is True]
     if "axis" in row.options and row.options["axis"] is None:
@@ -137,7 +141,7 @@ def program_of(
             fixed = name in dtypes and "dtype" not in row.options
             address = 16 if fixed else low[next(free) % len(low)]
             buffers[name] = builder.input(name, _input(shapes[name], kind, address, padded))
-        return builder.finish(row.lower(builder, **buffers, **taken))
+        return builder.finish(row.lower(builder, **buffers, **numbers, **taken))
 
     if align is None:
         return program(False)

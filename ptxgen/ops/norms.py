@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics.dtype import BYTES, FULL, NAMES
 from ptxgen.numerics.formula import STORED
-from ptxgen.numerics.option import Eps, Integer, Kernel
+from ptxgen.numerics.option import Bool, Eps, Integer, Kernel
 from ptxgen.numerics.reduction_order import GROUP
-from ptxgen.numerics.row_reductions import REAL, TABLE
+from ptxgen.numerics.row_reductions import OFFSET, REAL, TABLE
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.row_reductions import Chosen
@@ -25,6 +25,7 @@ DOWN_ROWS, DOWN_LEAST = {"rms_norm": 3072, "layer_norm": 8192}, 2048
 """Thresholds from which on one kernel computes the gradients of a norm by x and by its vectors:
 ``DOWN_ROWS``, number of rows, by norm; ``DOWN_LEAST``, elements of a row. Below, two kernels do.
 """
+Offset = Annotated[float, OFFSET]
 _added = Pointwise(lambda x, y: x + y, "added")
 
 
@@ -50,17 +51,24 @@ def _sum_rows(b: Builder, dy: Any, vector: Any) -> Any:
 
 def _rms_vjp(b: Builder, at: Backward) -> Gradients:
     """Gradients of ``rms_norm``: those by x and the residual include the gradient of the returned
-    sum; those by weight and bias are sums over rows.
+    sum; those by weight and bias are sums over rows. A rounding has the derivative 1.
     """
-    weight, eps = at["weight"], at.options["eps"]
+    weight, eps, rounded = at["weight"], at.options["eps"], at.options["rounded"]
     x = at["x"] if at["residual"] is None else at.results[1]
     x, dy, found = b.packed(x), b.packed(b.cast(at.dys[0], b.dtype(x))), {}
-    if "weight" in at.needs and _in_one_pass(b, "rms_norm", x, weight):
-        dx, found["weight"] = b.rows("rms_norm_gradients", dy, x, weight, eps=eps)
+    factor = weight
+    if at.options["offset"] and weight is not None:
+        factor = b.add(weight, at.options["offset"], out_dtype=b.wide(weight))
+    if "weight" in at.needs and not rounded and _in_one_pass(b, "rms_norm", x, factor):
+        dx, found["weight"] = b.rows("rms_norm_gradients", dy, x, factor, eps=eps)
     else:
-        dx, scale = b.rows("rms_norm_backward", dy, x, weight, eps=eps)
+        dx, scale = b.rows("rms_norm_backward", dy, x, factor, eps=eps)
         if "weight" in at.needs:
-            found["weight"] = b.rms_norm_wgrad(dy, x, scale, out_dtype=b.dtype(weight))
+            normed = x, scale
+            if rounded:  # what the weight was multiplied by, times 1
+                ones = b.filled(scale.shape, b.dtype(scale), 1.0, scale)
+                normed = b.rows("rms_norm", x, eps=eps), ones
+            found["weight"] = b.rms_norm_wgrad(dy, *normed, out_dtype=b.dtype(weight))
     if "bias" in at.needs:
         found["bias"] = _sum_rows(b, dy, at["bias"])
     return found | _through_residual(b, at, dx)
@@ -91,8 +99,8 @@ def _normed(
 ) -> Any:
     """Records a norm of the rows of ``x`` as one operation over rows, and returns its result. With
     a ``residual``, the norm is of x plus the residual and its bias, and that sum is also returned.
-    ``norm``: "rms_norm" or "layer_norm"; ``vectors``: weight and bias; ``how``: the norm's options.
-    Raises OptionError for a ``residual_bias`` without a residual.
+    ``norm``: "rms_norm", a variant of it, or "layer_norm"; ``vectors``: weight and bias; ``how``:
+    the norm's options. Raises OptionError for a ``residual_bias`` without a residual.
     """
     if residual is not None:
         return b.rows(f"add_{norm}", x, residual, *vectors, residual_bias, **how)
@@ -111,11 +119,16 @@ def rms_norm(
     bias: Buffer | None = None,
     residual: Buffer | None = None,
     residual_bias: Buffer | None = None,
+    offset: Offset = 0.0,
+    rounded: Bool = False,
     out: Out = None,
     out_dtype: Chosen = None,
     kernel: Kernel = None,
 ) -> Any:
-    """``x * rsqrt(mean(x**2) + eps) * weight + bias`` of each row.
+    """``x * rsqrt(mean(x**2) + eps) * (weight + offset) + bias`` of each row.
+
+    ``offset``: 1 for weights that are stored as their distance from 1 (Gemma). ``rounded``: whether
+    ``x * rsqrt(...)`` is rounded to x's dtype before the weight (Llama).
 
     Shapes
         ``x`` ``[..., N]``, and so the result; ``weight``, ``bias`` and ``residual_bias`` ``[N]``;
@@ -130,13 +143,21 @@ def rms_norm(
         Contract ``rows/1``: each operation rounded once in f32 (f64 of float64), the sum in an
         order that N alone decides. :func:`ptxgen.reference.rms_norm` returns the same bits.
     Errors
-        ShapeError, DtypeError, OptionError (a ``residual_bias`` without a residual), DeviceError,
-        GradError or CompileError, before anything is launched or written.
+        ShapeError, DtypeError, OptionError (a ``residual_bias`` without a residual, an ``offset``
+        without a weight), DeviceError, GradError or CompileError, before anything is launched or
+        written.
     Source
         ``ptxgen/ops/norms.py``, ``ptxgen/numerics/row_reductions.py``.
     """
+    if weight is None and offset:
+        raise OptionError(f"offset is {offset}, which is added to a weight; there is no weight")
     how = {"eps": eps, "out": out, "out_dtype": out_dtype, "kernel": kernel}
-    return _normed(b, "rms_norm", x, (weight, bias), residual, residual_bias, **how)
+    norm = "rms_norm"
+    if rounded and BYTES.get(x.dtype) == 2:
+        norm, how = "rms_norm_rounded", {**how, "offset": offset}
+    elif offset:
+        norm, how = "rms_norm_offset", {**how, "offset": offset}
+    return _normed(b, norm, x, (weight, bias), residual, residual_bias, **how)
 
 
 def _layer_vjp(b: Builder, at: Backward) -> Gradients:

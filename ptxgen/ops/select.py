@@ -1,14 +1,24 @@
-"""Selections from rows: the largest elements (``topk``), and random draws (``sample``)."""
+"""Selections from rows: the largest elements (``topk``), random draws (``sample``), and the
+log-probabilities of drawn tokens (``token_logprobs``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
+from ptxgen.errors import GradError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.dtype import ELEMENTS
-from ptxgen.numerics.option import Bool, Integer, Kernel, Real
-from ptxgen.numerics.select import K_MAX, SAMPLE, TOPK, VOCABULARY_MAX
+from ptxgen.numerics.option import Bool, Integer, Kernel, Real, real
+from ptxgen.numerics.select import (
+    K_MAX,
+    SAMPLE,
+    TEMPERATURE_MAX,
+    TEMPERATURE_MIN,
+    TOKEN_LOGPROBS,
+    TOPK,
+    VOCABULARY_MAX,
+)
 from ptxgen.numerics.sort import ELEMENTS_MAX, KEYS
 from ptxgen.ops.sort import copy_bits
 from ptxgen.ops.views import check_dtype, dense, results, row_step, single
@@ -17,11 +27,17 @@ from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Either, Out
 from ptxgen.spec import Problem
-from ptxgen.spec.select import GREEDY, LARGEST_ROW, SMALLEST
+from ptxgen.spec.select import LARGEST_ROW, SMALLEST
 
 LOGITS = ("float32", "bfloat16", "float16")
 ORDERED = (*LOGITS, "int32")
 WORD = Integer(-(1 << 63), (1 << 63) - 1)
+SETTINGS = {
+    **dict.fromkeys(("temperature", "top_p", "min_p"), "float32"),
+    **{"top_k": "int32", "seed": "int64", "offset": "int64"},
+}
+"""Dtypes of arrays of settings, by argument of ``sample``."""
+Temperature = Annotated[Any, Either(Real(least=0.0, most=TEMPERATURE_MAX))]
 
 
 def _rows(name: str, view: Buffer, takes: tuple[str, ...], most: int) -> None:
@@ -100,6 +116,22 @@ def topk(
     return values, indices
 
 
+# -- draws ------------------------------------------------------------------------------------
+def _arrays(settings: Mapping[str, Any]) -> dict[str, Buffer]:
+    """Returns the settings that are arrays, by name. Raises DtypeError for arrays of another dtype
+    than :data:`SETTINGS` says, and OptionError for a temperature between 0 and the least one.
+    """
+    found = {n: v for n, v in settings.items() if isinstance(v, Buffer)}
+    for name, view in found.items():
+        check_dtype(name, view.dtype, (SETTINGS[name], "a number"))
+    temperature = settings["temperature"]
+    if "temperature" not in found and 0 < temperature < TEMPERATURE_MIN:
+        raise OptionError(
+            f"temperature is {temperature}; takes 0, or {TEMPERATURE_MIN} .. {TEMPERATURE_MAX}"
+        )
+    return found
+
+
 def _drawable(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Raises IndexRangeError for a row of logits without an element above -inf."""
     logits = arrays["logits"]
@@ -112,14 +144,15 @@ def _drawable(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         )
 
 
-@op(forms=SAMPLE, checks=_drawable)
+@op(forms=SAMPLE, checks=_drawable, dtypes=SETTINGS)
 def sample(
     b: ProgramBuilder,
     logits: Buffer,
     *,
-    temperature: Annotated[float, Real(least=0.0, most=1e38)] = 0.0,
-    top_k: Annotated[int, Integer(0)] = 0,
-    top_p: Annotated[float, Real(above=0.0, most=1.0)] = 1.0,
+    temperature: Temperature = 0.0,
+    top_k: Annotated[Any, Either(Integer(0))] = 0,
+    top_p: Annotated[Any, Either(Real(above=0.0, most=1.0))] = 1.0,
+    min_p: Annotated[Any, Either(Real(least=0.0, most=1.0))] = 0.0,
     seed: Annotated[Any, Either(WORD)] = 0,
     offset: Annotated[Any, Either(WORD)] = 0,
     check: Bool = False,
@@ -129,23 +162,31 @@ def sample(
     """Draws an index from each row, with the probabilities ``softmax(logits / temperature)``.
 
     Shapes
-        ``logits`` ``[..., V]``, V up to 2^20; the result ``[...]``.
+        ``logits`` ``[..., V]``, V up to 2^20; the result ``[...]``. Each setting is a number, or an
+        array ``[...]`` with one for each row, in any mixture.
     Dtypes
-        float32, bfloat16 or float16; the result int64.
+        float32, bfloat16 or float16; the result int64. Arrays of ``temperature``, ``top_p`` and
+        ``min_p`` are float32, of ``top_k`` int32, of ``seed`` and ``offset`` int64.
     Options
-        ``temperature``: 0 takes the largest element, the first of equal ones. ``top_k``: draws
-        from the k largest only (0: all). ``top_p``: of these, draws from the fewest largest whose
-        probabilities sum to ``top_p``. ``seed``, ``offset``: 64-bit integers, or contiguous int64
-        arrays ``[...]`` with one a row. With an integer ``offset``, row r has ``offset + r``.
+        ``temperature``: 0 takes the largest element, the first of equal ones. ``min_p``: draws
+        from elements whose probability is at least ``min_p`` times the largest one's. ``top_k``: of
+        these, from the k largest only (0: all). ``top_p``: of these, from the fewest largest whose
+        probabilities are together ``top_p`` of what is left. ``seed``, ``offset``: 64-bit integers;
+        with an integer ``offset``, row r has ``offset + r``.
         ``check``: waits for the logits, and raises IndexRangeError for a row without an element
         above -inf; logits in host memory are always checked. Without it, such a row draws from its
         largest elements.
+    Values
+        Arrays of settings are not read on the host: CUDA graphs read them at each replay. Values
+        out of range are clamped: a temperature below 1e-30 or NaN is 0, above 1e38 it is 1e38; a
+        ``top_k`` below 0 is 0; ``top_p`` and ``min_p`` are clamped to 0 .. 1, and NaN leaves them
+        out.
     Order
-        Contract ``sample/1``: integer arithmetic. A row's result depends on the row, its seed and
-        its offset, neither on the batch nor on the GPU. :func:`ptxgen.reference.sample` returns the
-        same.
+        Contract ``sample/2``: integer arithmetic. A row's result depends on the row, its settings,
+        its seed and its offset, neither on the batch nor on the GPU.
+        :func:`ptxgen.reference.sample` returns the same.
     Errors
-        OptionError for an option out of range, IndexRangeError for a row without an element above
+        OptionError for a number out of range, IndexRangeError for a row without an element above
         -inf, ShapeError, DtypeError, DeviceError, GradError or CompileError, before anything is
         launched or written.
     Source
@@ -155,28 +196,113 @@ def sample(
     width = logits.shape[-1]
     if width == 0:
         raise ShapeError(f"logits has shape {list(logits.shape)}; takes rows that are not empty")
-    if 0 < temperature < 1e-30:
-        raise OptionError(f"temperature is {temperature}; takes 0, or 1e-30 .. 1e38")
-    each = {n: v for n, v in (("seed", seed), ("offset", offset)) if isinstance(v, Buffer)}
-    for name, view in each.items():
-        if view.dtype != "int64" or not view.contiguous or view.shape != logits.shape[:-1]:
-            raise DtypeError(
-                f"{name} is {view.dtype} of shape {list(view.shape)}; takes an integer, or "
-                f"contiguous int64 of shape {list(logits.shape[:-1])}"
-            )
-    y = b.result(logits.shape[:-1], "int64", single(out))
+    settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    settings |= {"seed": seed, "offset": offset}
+    each = _arrays(settings)
+    shapes = {"logits": logits.shape, **{n: v.shape for n, v in each.items()}}
+    (shape,) = SAMPLE.infer(shapes).results
+    y = b.result(shape, "int64", single(out))
     if b.abstract or y.size == 0:
         return y
     dense("out", y, 0)
+    if "temperature" not in each and not temperature:
+        settings, each = dict.fromkeys(settings, 0) | {"top_k": 1}, {}
+    number = {n: 0 if n in each else v for n, v in settings.items()}
     scalars = (
         ("LDX", row_step("logits", logits)),
-        ("SEED", 0 if "seed" in each else seed),
-        ("OFFSET", 0 if "offset" in each else offset),
-        ("NUCLEUS", round(top_p * 2**32)),
-        ("TEMPERATURE", float(temperature) or 1.0),
-        ("FLAGS", 0 if temperature else GREEDY),
+        ("FLAGS", 0),
+        *((n.upper(), number[n]) for n in ("seed", "offset")),
+        *((n.upper(), float(number[n])) for n in ("temperature", "top_p", "min_p")),
     )
-    k = min(top_k, width) if temperature else 1
-    bind = {"x": logits, "seeds": each.get("seed"), "offsets": each.get("offset"), "y": y}
+    k = min(number["top_k"], width)
+    bind = {"x": logits, **{f"{n}s": b.packed(each.get(n)) for n in settings}, "y": y}
     b.launch(lambda: _problem("sample", logits, k, scalars), bind, kernel)
     return y
+
+
+# -- log-probabilities ------------------------------------------------------------------------
+def _token_logprobs_vjp(b: Builder, at: Backward) -> Gradients:
+    """Gradient by the logits: ``(g - exp(log_softmax) * sum(g)) / temperature``, where g is dy at
+    the row's token, else 0.
+    """
+    if "temperature" in at.needs:
+        raise GradError("token_logprobs has no gradient of the temperature; pass one without grad")
+    arrays = (b.packed(x) for x in (at["logits"], at["ids"], at.dys[0]))
+    by, divisor = _divisor(b, at["temperature"])
+    return {"logits": b.rows("token_logprobs_backward", *arrays, by, divisor=divisor)}
+
+
+def _divisor(b: Builder, temperature: Any) -> tuple[Any, float]:
+    """Returns the array, or None, and the number that divide logits for ``temperature``. A
+    temperature of 0 divides by 1.
+    """
+    number = real(temperature) if hasattr(temperature, "shape") else temperature
+    return (b.packed(temperature), 1.0) if number is None else (None, float(number) or 1.0)
+
+
+def _in_vocabulary(arrays: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Raises IndexRangeError for a token that the rows of logits do not have."""
+    ids, count = arrays["ids"], arrays["logits"].shape[-1]
+    if 0 in ids.shape:
+        return
+    wrong = (ids < 0) | (ids >= count)
+    if bool(wrong.any()):
+        found = int(ids[wrong][0]) if ids.shape else int(ids)
+        raise IndexRangeError(f"ids has {found}; takes 0 .. {count - 1}, {count} logits a row")
+
+
+@op(
+    forms=TOKEN_LOGPROBS,
+    vjp=_token_logprobs_vjp,
+    checks=_in_vocabulary,
+    dtypes={"ids": "int64", "temperature": SETTINGS["temperature"]},
+)
+def token_logprobs(
+    b: ProgramBuilder,
+    logits: Buffer,
+    ids: Buffer,
+    temperature: Temperature = 1.0,
+    *,
+    check: Bool = False,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """Log-probabilities of tokens: ``log_softmax(logits / temperature)`` of each row at its id.
+
+    A sampler, a trainer and a loss that call it have the same bits. They are those of
+    ``log_softmax`` of the divided logits, gathered, and the gradient is that of these steps.
+
+    Shapes
+        ``logits`` ``[..., V]``; ``ids`` ``[...]``; ``temperature`` a number, or an array ``[...]``
+        with one for each row; the result ``[...]``.
+    Dtypes
+        ``logits`` float32, bfloat16 or float16; ``ids`` int64 or int32; an array of temperatures
+        and the result float32. The gradient has the dtype of the logits.
+    Options
+        ``temperature``: 0 counts as 1, as :func:`ptxgen.sample` takes the largest logit then.
+        ``check``: waits for the ids, and raises IndexRangeError for one out of range; ids in host
+        memory are always checked. Without it the result of such a row is NaN, its gradient 0.
+    Values
+        Temperatures in arrays are not read on the host. Those below 1e-30 and NaN count as 1, those
+        above 1e38 as 1e38.
+    Order
+        Contract ``rows/1``: with ``z = f32(logits) / temperature``, rounded once, and
+        ``d = z - max(z)``, the result is ``d[id] - log(sum(exp(d)))``. The gradient is ``(g -
+        exp(y) * dy) / temperature``, rounded once more to 16 bits, where y is the log-softmax, and
+        g is dy at the token and 0 elsewhere. :func:`ptxgen.reference.token_logprobs` returns the
+        same bits.
+    Errors
+        IndexRangeError for an id out of range, in host memory or with ``check``; OptionError for a
+        temperature out of range, ShapeError, DtypeError, DeviceError, GradError or CompileError,
+        before anything is launched or written.
+    Source
+        ``ptxgen/ops/select.py``, ``ptxgen/numerics/row_reductions.py``.
+    """
+    each = _arrays({"temperature": temperature})
+    shapes = {"logits": logits.shape, "ids": ids.shape, **{n: v.shape for n, v in each.items()}}
+    TOKEN_LOGPROBS.infer(shapes)
+    by, divisor = _divisor(b, temperature)
+    found: Buffer = b.rows(
+        "token_logprobs", logits, b.packed(ids), by, divisor=divisor, out=single(out), kernel=kernel
+    )
+    return found

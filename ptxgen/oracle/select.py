@@ -1,4 +1,4 @@
-"""Oracles of selections from rows: contracts ``topk/1`` and ``sample/1``."""
+"""Oracles of selections from rows: contracts ``topk/1`` and ``sample/2``."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def philox(seed: int, offset: int) -> int:
 def sample(
     logits: ArrayLike,
     *,
-    temperature: float = 0.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
+    temperature: Any = 0.0,
+    top_k: Any = 0,
+    top_p: Any = 1.0,
+    min_p: Any = 0.0,
     seed: Any = 0,
     offset: Any = 0,
 ) -> Array:
@@ -51,38 +52,42 @@ def sample(
     :func:`ptxgen.sample`.
     """
     array = np.asarray(logits)
+    lead = array.shape[:-1]
     wide = widened(array, ELEMENTS[array.dtype.name]).reshape(-1, array.shape[-1])
-    count = prod(array.shape[:-1])
-    seeds = np.broadcast_to(np.asarray(seed, np.int64), array.shape[:-1]).reshape(-1)
-    start = np.asarray(offset, np.int64)
-    offsets = start.reshape(-1) if start.ndim else start + np.arange(count)
+    if isinstance(offset, int):
+        offset = offset + np.arange(prod(lead), dtype=np.int64).reshape(lead)
+    given = (temperature, top_k, top_p, min_p, seed, offset)
+    each = (np.broadcast_to(np.asarray(v), lead).reshape(-1) for v in given)
     found = [
-        _draw(row, temperature, top_k, top_p, philox(int(s), int(o)))
-        for row, s, o in zip(wide, seeds, offsets, strict=True)
+        _draw(row, np.float32(t), int(k), np.float32(p), np.float32(m), philox(int(s), int(o)))
+        for row, t, k, p, m, s, o in zip(wide, *each, strict=True)
     ]
-    return np.asarray(found, np.int64).reshape(array.shape[:-1])
+    return np.asarray(found, np.int64).reshape(lead)
 
 
-def _draw(x: Array, temperature: float, top_k: int, top_p: float, random: int) -> int:
+def _draw(x: Array, t: np.float32, k: int, p: np.float32, m: np.float32, random: int) -> int:
+    """Draws from a row ``x`` with temperature ``t``, top_k ``k``, top_p ``p`` and min_p ``m``."""
     numbers = np.where(np.isnan(x), -np.inf, x).astype(np.float64) + 0.0
     # Descending, a NaN behind -inf, equal ones by index.
     order = np.lexsort((np.isnan(x), -numbers))
     first = order[0]
-    if temperature == 0.0:
+    if not t >= np.float32(select.TEMPERATURE_MIN):
         return int(first)
     with np.errstate(all="ignore"):
-        z = np.asarray(x / np.float32(temperature), np.float32)
+        z = np.asarray(x / min(t, np.float32(select.TEMPERATURE_MAX)), np.float32)
         largest = z[first]
         if np.isfinite(largest):
             y = add(np.where(np.isnan(z), np.float32(-np.inf), z), -largest)
             y = np.where(y < logsumexp.LOWEST, np.float32(logsumexp.LOWEST), y)
-            scaled = exp(np.where(y > 0, np.float32(0), y)) * np.float32(2.0**select.WEIGHT_BITS)
-            weights = np.where(np.isnan(x), np.float32(0), scaled).astype(np.uint64)
+            ratio = exp(np.where(y > 0, np.float32(0), y))
+            likely = ~np.isnan(x) & ~(ratio < min(m, np.float32(1)))
+            scaled = ratio * np.float32(2.0**select.WEIGHT_BITS)
+            weights = np.where(likely, scaled, np.float32(0)).astype(np.uint64)
         else:
             weights = (numbers == numbers[first]) & (np.isnan(x) == np.isnan(x[first]))
             weights = weights.astype(np.uint64)
-    kept = order[:top_k] if top_k else order
-    nucleus = round(top_p * 2**32)
+    kept = order[:k] if k > 0 else order
+    nucleus = 2**32 if not p < 1 else int(max(float(p), 0.0) * 2**32)
     masses = np.cumsum(weights[kept])  # less than 2**64: exact
     if nucleus < 2**32:
         want = max(nucleus * int(masses[-1]) >> 32, 1)

@@ -16,6 +16,7 @@ from ptxgen.errors import PtxgenError, SpecError, UncoveredError
 from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.description import Description
+from ptxgen.program.parameters import is_array
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.runtime.arrays import framework_of, host_bits, host_empty, view
 from ptxgen.spec import Problem
@@ -121,7 +122,7 @@ def derived(op: Description) -> Callable[..., Any]:
                 arguments[p.name] = made if isinstance(value, tuple | list) else made[0]
             elif p.kind == "arrays":
                 arguments[p.name] = tuple(at.array(p.name, v) for v in value)
-            elif p.kind == "option":
+            elif p.kind == "option" or (p.kind == "either" and not is_array(value)):
                 arguments[p.name] = p.read(value)
             elif value is not None and framework_of(value) == "numpy":
                 arguments[p.name] = at.array(p.name, value)

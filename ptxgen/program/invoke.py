@@ -28,6 +28,7 @@ from ptxgen.program.parameters import (
     STREAM,
     WRITTEN,
     Parameter,
+    is_array,
 )
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program, Scalar
@@ -87,7 +88,7 @@ def read(op: Description, given: Mapping[str, Any]) -> Arguments:
             )
         elif value is None and p.kind == OPTIONAL:
             found.values[name] = None
-        elif p.kind == EITHER and (isinstance(value, int | float) or not _array(value)):
+        elif p.kind == EITHER and not isinstance(value, Traced) and not is_array(value):
             found.values[name] = p.read(value)
         elif value is None:
             raise DtypeError(f"{name} is None; takes an array")
@@ -113,10 +114,6 @@ def numbers_of(values: Sequence[Any]) -> list[bool]:
     if all(n or scalar(v) for v, n in zip(values, found, strict=True)):
         return [n and not scalar(v) for v, n in zip(values, found, strict=True)]
     return found
-
-
-def _array(value: Any) -> bool:
-    return isinstance(value, Traced) or framework_of(value) != "other"
 
 
 def _written(p: Parameter, value: Any, found: Arguments) -> None:
@@ -446,7 +443,7 @@ def invoke(
     if checked and op.verifies is not None:
         made_of = found if isinstance(found, tuple) else (found,)
         op.verifies(arguments.arrays, arguments.values, made_of)
-    if memo is not None and made is not None and not checked:
+    if memo is not None and made is not None and not checked and call.device.can_run:
         _cache_call(frame, memo, key, call, lowered, made, arguments, enqueue)
     return found
 

@@ -82,6 +82,16 @@ def named(problem: Problem, device: Device, kernel: str | None = None) -> tuple[
     return choose(problem.table, **question(problem, device)).kernels
 
 
+def kernels_of(
+    problem: Problem, device: Device, kernel: str | None = None
+) -> tuple[KernelSpec, ...]:
+    """Returns the kernels that compute a problem on a device, as :func:`named` does their names."""
+    if kernel is not None:
+        return forced(problem, architecture(device), device.sms, kernel)[0].kernels
+    choice = choose(problem.table, **question(problem, device))
+    return TABLES[problem.table].route(choice.route, problem.dtype).kernels
+
+
 def predicted(problem: Problem, nbytes: int, device: Device, kernel: str | None = None) -> float:
     """Returns the predicted time of a problem's kernels on a device, µs.
 

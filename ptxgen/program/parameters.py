@@ -17,6 +17,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from ptxgen.errors import DtypeError, OptionError, PtxgenError, SpecError
 from ptxgen.numerics.option import KernelName, Option, StatedLayout, assumed_layout
 from ptxgen.program.buffer import Buffer
+from ptxgen.runtime.arrays import framework_of, scalar
 
 ARRAY, OPTIONAL, ARRAYS, OPERAND = "array", "optional", "arrays", "operand"
 EITHER, WRITTEN, OPTION, STREAM = "either", "written", "option", "stream"
@@ -44,6 +45,13 @@ class Either:
     """Annotation of a parameter that is an array or the value of an option."""
 
     option: Option
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value passed for a parameter that is an array or an option is an array. Scalars of
+    NumPy are numbers.
+    """
+    return not (isinstance(value, int | float) or scalar(value)) and framework_of(value) != "other"
 
 
 Out = Annotated[Any, Written()]

@@ -19,7 +19,16 @@ from ptxgen.program.buffer import Buffer, Memory
 from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.description import Description
 from ptxgen.program.launch import covered
-from ptxgen.program.parameters import ARRAY, ARRAYS, OPERAND, OPTION, STREAM, WRITTEN
+from ptxgen.program.parameters import (
+    ARRAY,
+    ARRAYS,
+    EITHER,
+    OPERAND,
+    OPTION,
+    STREAM,
+    WRITTEN,
+    is_array,
+)
 from ptxgen.program.registry import OPERATIONS
 from ptxgen.program.step import Program
 from ptxgen.runtime import Call, Device, framework_of
@@ -281,7 +290,8 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
     written: list[Memory] = []
     for p in op.parameters:
         name, value = p.name, given[p.name]
-        if p.kind == OPTION:
+        is_traced = isinstance(value, Traced)
+        if p.kind == OPTION or (p.kind == EITHER and not is_traced and not is_array(value)):
             named[name] = p.read(value)
         elif p.kind == STREAM:
             if value is not None:
@@ -294,9 +304,9 @@ def traced(op: Description, given: Mapping[str, Any]) -> Any:
             raise DtypeError(f"{name} is None; takes an array")
         elif value is None or (p.kind == WRITTEN and isinstance(value, bool)):
             named[name] = value
-        elif isinstance(value, Traced) or framework_of(value) != "other":
+        elif is_traced or framework_of(value) != "other":
             named[name] = tracing.buffer(name, value)
-            if p.kind == WRITTEN and isinstance(value, Traced):
+            if p.kind == WRITTEN and is_traced:
                 written.append(value.buffer.memory)
         elif p.option is not None:
             named[name] = p.read(value)

@@ -24,7 +24,7 @@ from ptxgen.errors import DeviceError, DtypeError, PtxgenError, ShapeError
 from ptxgen.numerics.dtype import BYTES, PARTS
 from ptxgen.runtime import dlpack
 from ptxgen.runtime.device import Device
-from ptxgen.runtime.registry import get_device
+from ptxgen.runtime.registry import META, get_device, is_registered
 from ptxgen.runtime.strided import (
     Strided,
     contiguous_strides,
@@ -51,7 +51,8 @@ _TYPESTR = {
 class ArrayView(Strided):
     """Address (``ptr``), layout and device of an array.
 
-    ``strides`` count elements. ``kind`` is ``"cuda"`` or ``"host"``; ``index`` the GPU.
+    ``strides`` count elements. ``kind`` is ``"cuda"`` or ``"host"``, or ``"meta"`` for tensors of
+    :class:`ptxgen.runtime.compiling.CompilingDevice`; ``index`` is that of the GPU.
     ``framework`` is ``"torch"``, ``"cupy"``, ``"jax"``, ``"numpy"``, ``"ptxgen"``, ``"dlpack"``, or
     ``"cai"`` for others with ``__cuda_array_interface__``. ``owner`` keeps the memory alive.
     ``after`` is a stream on which the array may still be written, or None.
@@ -253,7 +254,7 @@ def _view_torch(x: Any, name: str, stream: int) -> ArrayView:
     kind = x.device.type
     if x.layout is not torch.strided:
         raise ShapeError(f"{name} is a torch tensor of layout {x.layout}; pass {name}.to_dense()")
-    if kind not in ("cuda", "cpu"):
+    if kind not in ("cuda", "cpu") and not (kind == META and is_registered(META)):
         raise DeviceError(f"{name} is a torch tensor on {x.device}; takes CUDA tensors")
     dtype = _known_dtype(str(x.dtype).removeprefix("torch."), name)
     if x.is_neg():
@@ -266,6 +267,8 @@ def _view_torch(x: Any, name: str, stream: int) -> ArrayView:
         raise DeviceError(f"{name} is a torch tensor without memory of its own: {error}") from error
     if kind == "cpu":
         kind, index = "host", 0
+    elif kind == META:  # addresses of storages are apart, as those of arrays are
+        ptr, index = (x.untyped_storage()._cdata << 48) + x.storage_offset() * x.itemsize, 0
     else:
         index = x.get_device()
     return ArrayView(ptr, tuple(x.shape), tuple(x.stride()), dtype, kind, index, False, "torch", x)
@@ -487,6 +490,9 @@ def empty(
     framework = like.framework if like.kind != "host" else "host"
     if framework == "torch":
         torch = sys.modules["torch"]
+        if like.kind == META:
+            tensor = torch.empty(shape, dtype=getattr(torch, dtype), device=META)
+            return view(tensor, "out"), lambda: tensor
         with _torch_stream(torch, like.index, stream):
             tensor = torch.empty(
                 shape, dtype=getattr(torch, dtype), device=torch.device("cuda", like.index)

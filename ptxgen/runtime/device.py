@@ -47,6 +47,8 @@ class Device(ABC):
 
     image_kind: ClassVar[str] = "cubin"
     can_time: ClassVar[bool] = False
+    can_run: ClassVar[bool] = True
+    """Whether launches run; else calls are planned only, and no code is cached for them."""
 
     def __init__(
         self,

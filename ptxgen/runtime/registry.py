@@ -11,6 +11,11 @@ from ptxgen.errors import DeviceError, NoGpuError, OptionError
 from ptxgen.locks import Lock
 from ptxgen.runtime.device import Device
 
+META = "meta"
+"""Kind of devices that run nothing (:mod:`ptxgen.runtime.compiling`), on which PyTorch's tensors
+without memory are while there is one.
+"""
+
 
 class _Kind:
     """One kind of device, such as "cuda"; its devices are opened at first use."""
@@ -43,6 +48,16 @@ def register(kind: str, factory: Callable[[], Sequence[Device]]) -> None:
     global _no_gpu
     _kinds[kind] = _Kind(factory)
     _no_gpu = False
+
+
+def unregister(kind: str) -> None:
+    """Removes the kind ``kind`` of devices, if there is one."""
+    _kinds.pop(kind, None)
+
+
+def is_registered(kind: str) -> bool:
+    """Whether there is a kind ``kind`` of devices."""
+    return kind in _kinds
 
 
 def _cuda_devices() -> Sequence[Device]:

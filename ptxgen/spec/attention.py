@@ -14,6 +14,7 @@
                   no mask, or kernels that read the mask itself
 ``SMS``           streaming multiprocessors of the device
 ``FEWEST``        tiles of 16 rows
+``USUAL``         tiles of 16 rows, if each sequence of a ragged batch has one
 ``LARGE``         tiles of 128 rows
 ================  ================================================================================
 
@@ -57,6 +58,7 @@ from ptxgen.spec.wgmma import Instruction, Operand
 ROWS, EXTRA, PAIRS, KEYS = var("ROWS"), var("EXTRA"), var("PAIRS"), var("KEYS")
 DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
 SMS, SPLITS, FEWEST, LARGE = var("SMS"), var("SPLITS"), var("FEWEST"), var("LARGE")
+USUAL = var("USUAL")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
 """Keys of a page, and number of pages; ``HEADS, SEQS``: numbers of heads of keys, and of
@@ -118,7 +120,11 @@ SPACE = Space(
         ("MAPS", Between(0, ROWS_MAX)),
         ("SMS", Between(1, SMS_MAX)),
     ),
-    (("SPLITS", ceil_div(KEYS, attention.SPLIT)), ("FEWEST", tiles(16)), ("LARGE", tiles(128))),
+    (
+        ("SPLITS", ceil_div(KEYS, attention.SPLIT)),
+        *(("FEWEST", tiles(16)), ("LARGE", tiles(128))),
+        ("USUAL", select(EXTRA > 0, maximum(EXTRA - 1, 1), ceil_div(ROWS, 16)) * PAIRS),
+    ),
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 CAUSAL, CAPPED, BIAS_F32 = 1, 2, 4

@@ -2,7 +2,8 @@
 
 =================  ==============================================================
 ``ROWS, COLS``     rows, and elements of each
-``K``              elements that are selected from a row
+``K``              elements that are selected from a row; ``sample``: 0 for all of them,
+                   or if each row has its own number
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
@@ -58,8 +59,6 @@ SAMPLE_SPACE = Space(
 )
 SMALLEST = 1
 """Bit of ``topk``'s flags: select the smallest elements."""
-GREEDY = 1
-"""Bit of ``sample``'s flags: return the index of the largest element."""
 BINS = 16
 KEY_BITS = {"bf16": 16, "f16": 16, "f32": 32, "i32": 32}
 VECTOR = 8
@@ -68,17 +67,24 @@ CANDIDATE_BYTES = 8
 """Bytes of a candidate for the k largest of a row: its key and its index."""
 
 
+PER_ROW = {
+    "temperatures": "float",
+    "top_ks": "int",
+    "top_ps": "float",
+    "min_ps": "float",
+    "seeds": "long long",
+    "offsets": "long long",
+}
+"""C++ types of the settings of ``sample`` that have one element a row, by pointer parameter."""
 SAMPLING_PARAMS = (
-    ptr("seeds", "const long long* __restrict__", optional=True),
-    ptr("offsets", "const long long* __restrict__", optional=True),
+    *(ptr(n, f"const {ctype}* __restrict__", optional=True) for n, ctype in PER_ROW.items()),
     ptr("y", "long long*"),
     Param("seed", "i64"),
     Param("offset", "i64"),
-    Param("nucleus", "u64"),
-    Param("temperature", "f32"),
-    *(Param(n, "u32") for n in ("cols", "k", "flags")),
+    *(Param(n, "f32") for n in ("temperature", "top_p", "min_p")),
+    *(Param(n, "u32") for n in ("cols", "k")),
 )
-"""Parameters of all sampling kernels."""
+"""Parameters of all sampling kernels. Where a pointer is null, the scalar holds for all rows."""
 
 
 @dataclass(frozen=True)
@@ -355,7 +361,6 @@ class SampleSpec(SelectSpec):
     family: ClassVar[str] = "select_sample"
     legible: ClassVar[bool] = False
     template: ClassVar[str] = "select/sample.cu.j2"
-    GREEDY: ClassVar[int] = GREEDY
     nothing: ClassVar[str] = "0u"
     mass_bytes: ClassVar[int] = 8
     meanings: ClassVar[Mapping[str, str]] = {
@@ -402,14 +407,7 @@ class SampleSpec(SelectSpec):
 
     @property
     def abi(self) -> Abi:
-        return Abi(
-            (
-                super().abi.pointers[0],
-                *SAMPLING_PARAMS[:3],
-                Param("ldx", "i64"),
-                *SAMPLING_PARAMS[3:],
-            )
-        )
+        return Abi((super().abi.pointers[0], *SAMPLING_PARAMS, Param("ldx", "i64")))
 
 
 @dataclass(frozen=True)
@@ -428,7 +426,10 @@ class DrawSpec(SiftSpec):
 
     @property
     def abi(self) -> Abi:
-        return super().abi if self.part == "part" else Abi((self.candidates, *SAMPLING_PARAMS))
+        if self.part == "part":
+            return super().abi
+        # One k for all rows: `requires` excludes K = 0, by which rows have their own.
+        return Abi((self.candidates, *(p for p in SAMPLING_PARAMS if p.name != "top_ks")))
 
     @property
     def requires(self) -> Expr:

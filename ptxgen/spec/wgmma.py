@@ -368,7 +368,9 @@ class WgmmaSpec(Ring, GemmSpec):
     partial sums). ``ctas_per_sm``: CTAs that share an SM, which bounds registers and shared memory.
     ``spilled_sums``: sums of each fragment's second set that a thread keeps in shared memory, to
     save registers. ``registers``: registers of a consumer thread after ``setmaxnreg``; the producer
-    is then a whole warpgroup that gives up its own. 0: no reallocation.
+    is then a whole warpgroup that gives up its own. 0: no reallocation. ``whole_rows``: whether the
+    kernel requires that M is a multiple of ``bm``. TMA boxes of A that reach past the last row take
+    longer; a kernel without them has constants of its own for its predicted time.
     """
 
     layout: str
@@ -387,6 +389,7 @@ class WgmmaSpec(Ring, GemmSpec):
     min_arch: str = "sm_90"
     contract: Contract = TC16
     spilled_sums: int | None = None
+    whole_rows: bool | None = None
 
     family: ClassVar[str] = "wgmma"
     template: ClassVar[str] = "wgmma/gemm.cu.j2"
@@ -567,6 +570,8 @@ class WgmmaSpec(Ring, GemmSpec):
             terms.append((CHUNK % self.bk).eq(0) | (CHUNKS <= 1))
         if self.split == "workspace":
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
+        if self.whole_rows:
+            terms.append((M % self.bm).eq(0))
         terms.append(SMS >= self.ctas)
         terms += [value <= limit for _, value, limit in self.required_bounds]
         return all_of(terms)

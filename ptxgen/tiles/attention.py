@@ -21,6 +21,7 @@ from ptxgen.spec.attention import (
     SMS,
     SPACE,
     SPLITS,
+    USUAL,
     WIDE_MAX,
     WIDTH,
     AttentionSpec,
@@ -100,13 +101,16 @@ def _few(dtype: str) -> list[Route]:
 
 
 def _decode(dtype: str) -> list[Route]:
-    """Returns the decode routes, for few rows of a sequence."""
+    """Returns the decode routes, for few rows of a sequence. The number of tiles by which they are
+    preferred is the usual one: the most that a ragged batch may have is a fifth larger than what a
+    step of decoding has, and the tiles beyond have no rows.
+    """
     join = DecodeSpec(part="join", warps=16, dtype=dtype)
     few = FEW_ROWS | SHORT_PROMPTS
     # CTAs with all keys fill the SMs at once (filled), or in waves of which the last is nearly full
     # (even). With many keys, CTAs with a split are faster all the same.
-    filled = (FEWEST * 10 >= SMS * 9) & (FEWEST <= SMS * 2)
-    even = ceil_div(FEWEST, SMS * 2) * SMS * 16 <= FEWEST * 9
+    filled = (USUAL * 10 >= SMS * 9) & (USUAL <= SMS * 2)
+    even = ceil_div(USUAL, SMS * 2) * SMS * 16 <= USUAL * 9
     several = few & (SPLITS > 1) & ((SPLITS > WHOLE_SPLITS) | (~filled & ~even))
     # Clusters: only if all of them run at once, and not for few keys, which gain nothing.
     least = FEW_ROWS & (KEYS > SEVERAL_KEYS)

@@ -702,6 +702,8 @@ def rms_norm(
     bias: Tensor | None = None,
     residual: Tensor | None = None,
     residual_bias: Tensor | None = None,
+    offset: float = 0.0,
+    rounded: bool = False,
     out: Tensor | tuple[Tensor, ...] | None = None,
     out_dtype: DtypeLike | None = None,
     stream: Stream = None,
@@ -728,9 +730,10 @@ def roll(
 def sample(
     logits: Tensor,
     *,
-    temperature: float = 0.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
+    temperature: Tensor | float = 0.0,
+    top_k: Tensor | int = 0,
+    top_p: Tensor | float = 1.0,
+    min_p: Tensor | float = 0.0,
     seed: Tensor | int = 0,
     offset: Tensor | int = 0,
     check: bool = False,
@@ -934,6 +937,16 @@ def sum_pool(
     padding: int | Sequence[int] = (),
     ceil: bool = False,
     stream: Stream = None,
+) -> Tensor: ...
+def token_logprobs(
+    logits: Tensor,
+    ids: Tensor,
+    temperature: Tensor | float = 1.0,
+    *,
+    check: bool = False,
+    out: Tensor | tuple[Tensor, ...] | None = None,
+    stream: Stream = None,
+    kernel: str | None = None,
 ) -> Tensor: ...
 def topk(
     x: Tensor,

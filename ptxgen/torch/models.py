@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -25,6 +25,11 @@ PLAIN, CAUSAL, SHIFTED = 1, 1, 2
 always, CAUSAL for a causal mask, SHIFTED if the cache has dropped the first keys.
 """
 
+PAGED: Final = "paged|"
+"""Prefix of the name of an attention in continuous batching, in older versions of `transformers`,
+such as 5.17.
+"""
+
 
 def register_attention(name: str = "ptxgen") -> None:
     """Registers :func:`ptxgen.attention` as ``attn_implementation=name`` for models of
@@ -33,7 +38,9 @@ def register_attention(name: str = "ptxgen") -> None:
     Windows, softcaps, sinks, causal masks and padding on either side become arguments of the
     operation; other masks are passed as tensors. Positions count from a sequence's first real
     token. So its bits do not depend on padding, on the rest of the batch, or on a key-value cache,
-    even one that drops keys outside of a window.
+    even one that drops keys outside of a window. In continuous batching
+    (:func:`ptxgen.engines.transformers.serve`) it attends to the keys of each request, however
+    requests are batched and prompts are cut.
 
     Raises ModuleNotFoundError without transformers, of which it needs version 5. When a model runs,
     it raises OptionError for dropout of attention weights, and the errors of
@@ -41,7 +48,8 @@ def register_attention(name: str = "ptxgen") -> None:
     """
     from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
 
-    AttentionInterface.register(name, _attend)
+    AttentionInterface.register(name, attend)
+    AttentionInterface.register(f"{PAGED}{name}", attend)
     outside_graph = torch.compiler.disable(partial(_mask, masking_utils, None))
     AttentionMaskInterface.register(name, partial(_mask, masking_utils, outside_graph))
 
@@ -63,7 +71,7 @@ def register_experts(name: str = "ptxgen") -> None:
     ExpertsInterface.register(name, compute_experts)
 
 
-def _attend(
+def attend(
     module: Any,
     query: Any,
     key: Any,
@@ -76,17 +84,21 @@ def _attend(
     softcap: float | None = None,
     s_aux: Any = None,
     position_bias: Any = None,
-    **_: Any,
+    **batch: Any,
 ) -> tuple[Any, None]:
     """Computes attention of q, k, v [B, H, S, D] for `transformers`; returns the result [B, S, H,
     D], and None for the weights. A mask, if given, replaces ``is_causal`` and ``sliding_window``.
-    ``s_aux``: sinks; ``position_bias``: added to the scores. Raises OptionError for dropout.
+    ``s_aux``: sinks; ``position_bias``: added to the scores; ``batch``: other arguments, among them
+    those of continuous batching. Raises OptionError for dropout.
     """
     if dropout:
         raise OptionError(f"dropout is {dropout}; takes 0: weights of attention are not dropped")
     how: dict[str, Any] = {"scale": scaling, "softcap": softcap, "bias": position_bias}
     if s_aux is not None:
         how["sinks"] = s_aux
+    if "read_index" in batch:
+        how["window"] = sliding_window or getattr(module, "sliding_window", None)
+        return _attend_requests(module, query, key, value, batch, how), None
     if attention_mask is None:
         how["causal"] = getattr(module, "is_causal", True) if is_causal is None else is_causal
         how["window"] = sliding_window
@@ -110,6 +122,61 @@ def _attend(
         how["bias"] = how["bias"].to(query.dtype)
     given = (x.transpose(1, 2) for x in (query, key, value))
     return attention(*given, layout="bshd", **how), None
+
+
+def _attend_requests(
+    module: Any, query: Any, key: Any, value: Any, batch: dict[str, Any], how: dict[str, Any]
+) -> Any:
+    """Computes attention of a batch of `transformers`' continuous batching, a ragged one: queries
+    [1, H, T, D], request after request, and their keys and values [1, HK, L, D], which its cache
+    gathers. Returns [1, T, H, D].
+
+    A cache of a window lacks the first keys of long requests. Then a page table of pages of one key
+    gives each key its position modulo :data:`SPLIT`, as splits of which nothing is seen change no
+    bit. Raises OptionError if the batch has a layout of other attentions.
+    """
+    if batch.get("block_table") is not None:
+        raise OptionError("the batch has a block_table; takes keys that the cache gathers")
+    if (cache := batch.get("cache")) is None:
+        key, value = (x[0].transpose(0, 1) for x in (key, value))
+    else:  # where the layer leaves the update of the cache to its attention
+        indices = {n: batch[n] for n in ("read_index", "write_index")}
+        key, value = cache.update(key, value, module.layer_idx, **indices)
+    window = how["window"]
+    kind = "sliding_attention" if window else "full_attention"
+    queries, keys = (_of_layer(batch[f"cu_seq_lens_{x}"], kind) for x in "qk")
+    how |= {"causal": True, "cu_seqlens": queries}
+    if window and any(x.numel() for x in batch["read_index"]):  # keys of earlier batches
+        longest = batch["max_length_k"] if "max_length_k" in batch else batch["max_seqlen_k"]
+        if (positions := batch.get("position_ids")) is None:
+            raise OptionError(
+                f"{type(module).__name__} has a window and gets no position_ids, by which the keys "
+                "of its cache have positions"
+            )
+        table, lengths = _positioned(queries, keys, positions[0], _of_layer(longest, kind), key)
+        how |= {"block_table": table, "lengths": lengths}
+        key, value = key[:, None], value[:, None]
+    else:
+        how["cu_seqlens_k"] = keys
+    return attention(query[0].transpose(0, 1), key, value, **how)[None]
+
+
+def _of_layer(x: Any, kind: str) -> Any:
+    """Returns the value of a layer of this kind, where there are several kinds of layers."""
+    return x[kind] if isinstance(x, dict) else x
+
+
+def _positioned(queries: Any, keys: Any, positions: Any, longest: int, key: Any) -> tuple[Any, Any]:
+    """Returns a page table, int32 ``[B, longest + SPLIT - 1]``, and numbers of keys ``[B]``, with
+    which keys [L, HK, D] have their positions modulo :data:`SPLIT`. ``queries``, ``keys``: offsets
+    of the requests' queries and keys, int32 ``[B + 1]``; ``positions``: those of the queries.
+    """
+    count = keys.diff()
+    last = (queries[1:] - 1).clamp(min=0).long()
+    first = torch.where(count > 0, (positions[last] + 1 - count) % SPLIT, 0)
+    places = torch.arange(longest + SPLIT - 1, device=key.device)
+    table = (keys[:-1] - first)[:, None] + places  # before its first key, others that none sees
+    return table.clamp(0, key.shape[0] - 1).int(), (count + first).int()
 
 
 def _mask(

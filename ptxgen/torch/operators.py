@@ -147,7 +147,11 @@ class _Operator:
         self.op, self.of = op, recorder(op)
         self.several = len(op.results) > 1
         self.arrays = [p.name for p in op.parameters if p.kind in READ]
-        self.options = [p for p in op.parameters if _is_option(p)]
+        options = {p.name: p for p in op.parameters if _is_option(p)}
+        numbers = {f"{p.name}_number": p for p in op.parameters if p.kind == EITHER}
+        self.options = options | numbers
+        """Parameters that are passed by keyword, by the operator's name of each: options, and
+        numbers in place of arrays."""
         at = {name: i for i, name in enumerate(self.arrays)}
         self._sums = {at[n.removesuffix("_sum")]: at[n] for n in op.updates}
 
@@ -155,14 +159,10 @@ class _Operator:
         """Defines the operator, and the operators of its gradients."""
         returns = "Tensor[]" if self.several else "Tensor"
         arrays = ", ".join(self._array(p) for p in self.op.parameters if p.kind in READ)
-        numbers = (p for p in self.op.parameters if p.kind == EITHER)
-        options = [_option(p) for p in self.options]
-        options += [_option(p, f"{p.name}_number") for p in numbers]
+        options = [_option(p, name) for name, p in self.options.items()]
         how = "".join(f", {each}" for each in ("*", *options)) if options else ""
         name = register(f"{self.op.name}({arrays}{how}) -> {returns}", self.compute, self.fake)
         if self.op.vjp is not None:
-            how = "".join(f", {each}" for each in ("*", *map(_option, self.options)))
-            how = how if self.options else ""
             takes = "Tensor?[] arrays, Tensor[] results, Tensor?[] dys, bool[] needs"
             register(f"{name}_vjp({takes}{how}) -> Tensor[]", self.vjp, self.fake_vjp)
             if self.op.updates:  # an operator of its own: what is written to returns nothing
@@ -240,7 +240,7 @@ class _Operator:
         tensors = self.of.tensors(args)
         updated = [n in self.op.updates for n, _ in self.of.named(args)]
         ctx.updates = [t if u else None for t, u in zip(tensors, updated, strict=True)]
-        ctx.named = {p.name: named[p.name] for p in self.options if p.name in named}
+        ctx.named = {name: named[name] for name in self.options if name in named}
         ctx.lists = bool(self.of.lists)
         kept = [None if u or not isinstance(t, torch.Tensor) else t
                 for t, u in zip(tensors, updated, strict=True)]  # fmt: skip
@@ -299,8 +299,7 @@ class _Operator:
         needs = [*asked, *[False] * len(tensors)][: len(tensors)]
         dys = by_result(results, dys)
         if torch.is_grad_enabled():
-            arrays = (tensors,) if ctx.lists else tensors
-            plan = self.of.plan(self.args(arrays, ctx.named), needs, tensors, results)
+            plan = self._plan(tensors, results, needs, ctx.named)
             found = plan.differentiable(*plan.given(tensors, results), dys)
             gradients = list(plan.by_tensor(found))
         else:
@@ -375,17 +374,17 @@ class _Operator:
             torch.autograd.graph.increment_version(update)
 
     def _plan(self, tensors: Any, results: Any, needs: Any, named: Any) -> Any:
-        given = (tensors,) if self.of.lists else tensors
-        return self.of.plan(self.args(given, named), needs, tensors, results)
+        args = self.args((tensors,) if self.of.lists else tensors, named)
+        return self.of.plan(args, needs, self.of.tensors(args), results)
 
 
 def _listed(found: Any) -> list[Any]:
     return list(found) if isinstance(found, tuple | list) else [found]
 
 
-def _option(p: Parameter, name: str = "") -> str:
+def _option(p: Parameter, name: str) -> str:
     assert p.option is not None, "an option"
-    kind, name = p.option.schema, name or p.name
+    kind = p.option.schema
     if p.needed:
         return f"{kind} {name}"
     if p.default is None:

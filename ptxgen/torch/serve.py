@@ -53,6 +53,7 @@ from ptxgen.torch.unserved import (
     UNKNOWN,
     NotServed,
     Serve,
+    draws,
     overload,
     reason,
 )
@@ -257,7 +258,7 @@ class _CountingMode(TorchDispatchMode):
                     return found
             self.block.free[func.overloadpacket.__name__] += 1
         elif (
-            space not in _KNOWN
+            space not in KNOWN
             and func.name().partition(".")[0] not in ELEMENTWISE
             and any(t.device.type in _overrides.kinds for t in leaves((args, kwargs), torch.Tensor))
         ):
@@ -265,7 +266,7 @@ class _CountingMode(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
-_KNOWN = {"ptxgen", "prim", "prims"}
+KNOWN = {"ptxgen", "prim", "prims"}
 """Namespaces of operators, besides aten, that belong to PyTorch or ptxgen: the counting mode does
 not report them as unknown.
 """
@@ -442,6 +443,30 @@ def functions() -> Collection[Any]:
     """
     rows = {op: _rows()[op] for name in FUNCTIONS if (op := overload(f"aten::{name}"))}
     return {*rows, *(form for form, _ in _forms(rows))}
+
+
+_PUTS = {"index_put", "_unsafe_index_put", "_index_put_impl"}
+"""Names of operators that move values, and add them only if ``accumulate`` is set."""
+
+
+def listed(op: Any, args: Sequence[Any] = (), options: Mapping[str, Any] | None = None) -> str:
+    """Returns the list in which a block on a GPU counts this call of an operator: "served", "free"
+    or "unknown". No block needs to be open.
+
+    Operators that PyTorch composes of others are "unknown", as their parts say what they are. So
+    are operators of other libraries, unless they compute with integers only.
+    """
+    options = dict(options or {})
+    if _exact(tuple(args), options) and not draws(op):
+        return "free"
+    if op.namespace != "aten":
+        return "unknown"
+    puts = op.overloadpacket.__name__.removesuffix("_") in _PUTS
+    if puts and not (options.get("accumulate") or (len(args) > 3 and args[3])):
+        return "free"
+    if op in functional():
+        return "served"
+    return "unknown" if reason(op) is None else "free"
 
 
 def _put(tier: str, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:

@@ -435,6 +435,18 @@ def test_keys_of_few_rows_are_split_where_that_fills_more_sms(sequences, keys, s
     assert whole.prefer.evaluate(env)
 
 
+@pytest.mark.parametrize(
+    ("sequences", "part"), [(8, "split"), (32, "whole"), (40, "split"), (64, "whole")]
+)
+def test_a_ragged_batch_counts_one_tile_for_each_sequence_that_is_decoded(sequences, part):
+    """Not the most that its rows could have: 32 and 64 sequences fill the SMs evenly."""
+    given = {"ROWS": 4 * sequences, "EXTRA": sequences + 1, "PAIRS": 8, "KEYS": 4096}
+    given |= {"DEPTH": 128, "WIDTH": 128, "PAGED": 16, "MAPS": 0}
+    chosen = choose(("attention", "half"), given, arch="sm_90", sms=132).kernels
+    assert SPECS[chosen[0]].part == part
+    assert len(chosen) == (2 if part == "split" else 1)
+
+
 def test_tiles_of_few_rows_are_passed_back_in_turn():
     # Some warps are ahead of others, by a span.
     split = next(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ptxgen import cli, reference
-from ptxgen.bench import cases, measure, quantized, quantized_cases, results, tune
+from ptxgen.bench import cases, draw, measure, quantized, quantized_cases, results, tune
 from ptxgen.bench.cases import Shape
 from ptxgen.bench.journal import Header, Journal, Problem, Record
 from ptxgen.bench.quantized_weights import random_weight
@@ -98,19 +98,19 @@ def test_draws_are_of_all_bands_and_half_of_them_of_models() -> None:
     assert all(2 * c.shape.k * c.shape.n <= SCRATCH_MAX for c in found)
     each = {name: [c.shape for c in found[::2] if c.format == name] for name in formats}
     for name, shapes in each.items():
-        of_a_model = [(s.k, s.n) in quantized_cases.LAYERS for s in shapes]
+        of_a_model = [(s.k, s.n) in draw.LAYERS for s in shapes]
         assert of_a_model == [True] * 4 + [False] * 4 + of_a_model[:32], name
         assert all(s.k % format_named(name).unit == s.n % 8 == 0 for s in shapes)
         assert [s.m for s in shapes] == [s.m for s in each["nf4"]]
         taken = Counter(quantized_cases.band_of(s.m) for s in shapes)
         assert taken == dict.fromkeys(quantized_cases.BANDS, 10)
-    layers = ([s for s in each[n] if (s.k, s.n) in quantized_cases.LAYERS] for n in formats[::2])
+    layers = ([s for s in each[n] if (s.k, s.n) in draw.LAYERS] for n in formats[::2])
     assert next(layers) == next(layers), "units of both divide all layers' K"
 
 
 def test_layers_are_multiples_that_formats_take() -> None:
-    assert len({*quantized_cases.LAYERS}) == len(quantized_cases.LAYERS)
-    assert all(k % 64 == 0 and n % 8 == 0 for k, n in quantized_cases.LAYERS)
+    assert len({*draw.LAYERS}) == len(draw.LAYERS)
+    assert all(k % 64 == 0 and n % 8 == 0 for k, n in draw.LAYERS)
 
 
 def test_caps() -> None:
@@ -300,7 +300,7 @@ def test_tuning_leaves_layers_of_models_out() -> None:
     """No problem of the tuner has a weight of the benchmark's layers, whatever the seed."""
     for format in tune.TUNED_FORMATS:
         found = quantized_cases.varied(300, 1, "linear", "bf16", "tc", format)
-        assert {(c.shape.k, c.shape.n) for c in found}.isdisjoint(quantized_cases.LAYERS)
+        assert {(c.shape.k, c.shape.n) for c in found}.isdisjoint(draw.LAYERS)
         assert found[:20] == quantized_cases.varied(20, 1, "linear", "bf16", "tc", format)
         unit = format_named(format).unit
         assert all(c.shape.k % unit == 0 for c in found)

@@ -15,7 +15,7 @@ from test_bench import ENVIRONMENT, fake_area, row
 
 from ptxgen.bench import bands, draw, gemm, measure, regret, results
 from ptxgen.bench.bands import ALL, RATIO, REGRET
-from ptxgen.bench.cases import LAYOUTS, RANDOM, Case, Shape
+from ptxgen.bench.cases import LAYOUTS, RANDOM, TOKENS, Case, Shape
 from ptxgen.bench.results import LIMITS, Best, Row, Sample
 from ptxgen.errors import OptionError
 from ptxgen.tiles import SPECS
@@ -61,6 +61,25 @@ def test_the_draw_is_what_is_documented() -> None:
             assert itemsize * max(s.m * s.k, s.k * s.n, s.m * s.n) <= draw.MOST_BYTES
 
 
+def test_tokens_are_no_multiple_of_64_and_weights_are_of_models() -> None:
+    drawn = draw._tokens(random.Random(3))
+    every = [next(drawn) for _ in range(4000)]
+    assert {(s.k, s.n) for s in every} == {*draw.LAYERS}
+    assert all(513 <= s.m <= 16384 and s.m % 64 for s in every)
+    middle = sum(s.m < math.sqrt(513 * 16384) for s in every) / len(every)
+    assert abs(middle - 0.5) < 4 * math.sqrt(0.25 / len(every)), "M is not log-uniform"
+    first = draw.shapes(4, 0, "bf16", TOKENS)
+    assert first == draw.shapes(9, 0, "f16", TOKENS)[:4]
+    assert first != draw.shapes(4, 1, "bf16", TOKENS)
+
+
+def test_kinds_take_turns() -> None:
+    found = draw.select(2, 0, ["NN"], dtype="bf16", kinds=draw.KINDS)
+    assert [c.group for c in found] == [RANDOM, TOKENS, RANDOM, TOKENS]
+    assert [c.shape for c in found[::2]] == draw.shapes(2, 0, "bf16")
+    assert [c.shape for c in found[1::2]] == draw.shapes(2, 0, "bf16", TOKENS)
+
+
 def test_problems_become_cases() -> None:
     found = draw.select(2, 0, ["NT", "TN"], dtype="f16")
     assert {c.group for c in found} == {RANDOM} and {c.tier for c in found} == {"tc"}
@@ -80,6 +99,7 @@ def test_problems_become_cases() -> None:
         (["--random", "3", "--seed", "-1"], "seed -1: expected 0 to"),
         (["--random", "3", "--seed", str(1 << 63)], "expected 0 to"),
         (["--random", "3", "--layouts", "TT"], "TT"),
+        (["--kinds", "tokens"], "no --random"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: list[str], named: str) -> None:
@@ -116,6 +136,10 @@ def test_spreads_of_ratios_and_regrets() -> None:
     assert math.isclose(few.geomean, 1.0) and math.isclose(few.tail, 0.65)
     whole = found[ALL, ALL]
     assert math.isclose(whole.geomean, 4 ** (1 / 3)) and math.isclose(whole.tail, 0.8)
+    tokens = dataclasses.replace(drawn_row(1001, 0.25), group=TOKENS)
+    apart = bands.spreads([*rows, tokens], RATIO)
+    assert apart["NN", TOKENS].worst == apart[ALL, ALL].worst == 0.25
+    assert apart[ALL, "above 512"] == found[ALL, "above 512"], "tokens have a band of their own"
     worst = bands.spreads(rows, REGRET)[ALL, ALL]
     assert (worst.worst, worst.worst_at) == (1.5, "48x64x96 NN")
     assert math.isclose(worst.tail, 1.42) and math.isclose(worst.geomean, 1.65 ** (1 / 3))
@@ -178,7 +202,9 @@ def test_a_wrong_kernel_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = SimpleNamespace(names=["a", "b"])
     monkeypatch.setattr(measure, "chosen", lambda case, align: chosen)
     monkeypatch.setattr(measure, "alignment", lambda tensor: 16)
-    area = fake_area(gemm.Gemm, "--random", "1", "--layouts", "NN", "--regret")
+    area = fake_area(
+        gemm.Gemm, *["--random", "1", "--kinds", "random", "--layouts", "NN", "--regret"]
+    )
     (case,) = area.cases()
     area.limits, area.checked, area.out = LIMITS["NVIDIA H200", "simt"], 64, None
     area.served = {"torch": (SimpleNamespace(name="torch", version="1"), None)}
@@ -234,7 +260,8 @@ def test_random_problems_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     pytest.importorskip("torch", reason="timing needs torch")
     monkeypatch.setattr(draw, "_drawn", lambda random: iter([Shape(5, 64, 48), Shape(70, 33, 9)]))
     path = tmp_path / "rows.json"
-    assert gemm.main(["--random", "2", "--regret", "--quick", "--save", str(path)]) == 0
+    options = ["--random", "2", "--kinds", "random", "--regret", "--quick", "--save"]
+    assert gemm.main([*options, str(path)]) == 0
     rows, _ = results.read_json(path)
     assert [r.layout for r in rows] == [*LAYOUTS, *LAYOUTS]
     assert all(r.best and r.best_us and r.regret for r in rows)

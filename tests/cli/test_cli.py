@@ -77,7 +77,7 @@ def process(*argv: str, **options: object) -> subprocess.CompletedProcess[str]:
 def test_the_commands_are_those_of_the_design() -> None:
     assert {path[0] for path in COMMANDS if path} == {
         "list", "show", "explain", "render", "generate", "build", "golden", "prove", "cache",
-        "env", "demo", "bench", "profile", "tune", "completion", "new",
+        "env", "engines", "demo", "bench", "profile", "tune", "completion", "new",
     }  # fmt: skip
     assert {p[1] for p in COMMANDS if p[:1] == ("golden",) and p[1:]} == {
         "check", "update", "diff", "bits",

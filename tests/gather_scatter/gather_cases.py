@@ -218,19 +218,20 @@ def check_sample(route, shape, options, device):
 
 
 def sample(name):
-    """The largest, and draws from all and from few."""
+    """The largest, and draws from all and from few, with settings of rows and of all."""
     cases = [
         ((3, 45), {}),
+        ((3, 45), {"temperature": np.array([0.9, 0, 2], np.float32), "min_p": 0.2, "top_k": 9}),
         ((2, 4100), {"temperature": 0.8}),
         ((2, 600), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
     ]
     if SPECS[name].together > 1:
-        cases[1:] = [
+        cases[2:] = [
             ((2, 4100), {"temperature": 0.8, "top_p": 0.9}),
             ((1, 2100), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
         ]
     if isinstance(SPECS[name], DrawSpec):
-        cases[1:] = [
+        cases[2:] = [
             ((1, 16390), {"temperature": 0.8, "top_k": 128}),
             ((2, 600), {"temperature": 1.5, "top_k": 40, "top_p": 0.7}),
         ]

@@ -198,7 +198,14 @@ def test_draws_in_a_graph():
         torch.arange(4, device="cuda"),
         torch.zeros(4, device="cuda").long(),
     )
-    for how in ({}, {"temperature": 0.8}, {"temperature": 1.0, "top_k": 40, "top_p": 0.9}):
+    rows = {
+        "temperature": torch.tensor([0.8, 0, 1.5, 1], device="cuda"),
+        "top_k": torch.tensor([0, 5, 90, 4000], device="cuda", dtype=torch.int32),
+        "min_p": torch.tensor([0, 0.5, 0.01, 0.2], device="cuda"),
+    }
+    few = {**rows, "top_k": 40, "top_p": torch.full((4,), 0.9, device="cuda")}
+    for how in ({}, {"temperature": 0.8}, {"temperature": 1.0, "top_k": 40, "top_p": 0.9}, rows,
+                few):  # fmt: skip
         ptxgen.torch.sample(logits, **how, seed=seeds, offset=offsets)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
@@ -207,4 +214,24 @@ def test_draws_in_a_graph():
             offsets.fill_(offset)
             graph.replay()
             where = {"seed": np.arange(4), "offset": np.full(4, offset)}
-            same_bits(tokens.cpu().numpy(), reference.sample(x, **how, **where), what=f"{how}")
+            own = {n: v.cpu().numpy() if torch.is_tensor(v) else v for n, v in how.items()}
+            same_bits(tokens.cpu().numpy(), reference.sample(x, **own, **where), what=f"{how}")
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+def test_log_probabilities_have_the_bits_of_the_block(dtype):
+    """Results and gradients of rows of many vocabularies, temperatures being tensors."""
+    import ptxgen.torch
+
+    for count, classes in ((5, 3000), (64, 32000), (3, 152064)):
+        x = on_gpu(operand(np.random.default_rng(9), (count, classes), "normal", dtype))
+        x = x.requires_grad_()
+        ids = torch.arange(count, device="cuda") * 31 % classes
+        warm, dy = torch.rand(count, device="cuda") + 0.5, torch.randn(count, device="cuda")
+        with ptxgen.torch.batch_invariant():
+            z = torch.log_softmax(x.float() / warm[:, None], -1)
+            expected = z.gather(-1, ids[:, None])[:, 0]
+            (dx,) = torch.autograd.grad(expected, x, dy)
+        got = ptxgen.torch.token_logprobs(x, ids, warm)
+        assert torch.equal(got, expected)
+        assert torch.equal(torch.autograd.grad(got, x, dy)[0], dx)

@@ -226,7 +226,9 @@ def products(name: str) -> list[Check]:
     lies = alignments(spec.dtype)
     lies = lies[turn % len(lies) :] + lies[: turn % len(lies)]
     found: list[Case] = []
+    whole = spec.bm if getattr(spec, "whole_rows", None) else 1
     for i, (m, n, k) in enumerate(crossings(spec, turn)):
+        m += -m % whole
         kind = kind_of(turn + i, spec, k)
         activation, bias = EPILOGUES[(3 * turn + i) % len(EPILOGUES)]
         plain = Case(
@@ -255,7 +257,8 @@ def products(name: str) -> list[Check]:
             for align in ((*lies, (16, 16)) if i != 2 and k else ((16, 16),))
         ]
         found += [case for case in placed if admits(route, case, SMS)][:1]
-    split = [case for case in chunked(name) if admits(route, case, SMS)]
+    split = [replace(case, m=case.m + -case.m % whole) for case in chunked(name)]
+    split = [case for case in split if admits(route, case, SMS)]
     if getattr(spec, "split", "none") != "none":
         found.append(split[turn % len(split)])
     assert len(found) >= 3, f"{name} admits too few of its cases"

@@ -278,7 +278,7 @@ def test_dropout_is_refused_by_name():
     ):
         sdpa(*given, dropout_p=0.5)
     with pytest.raises(OptionError, match=r"dropout is 0\.5"):
-        pt.models._attend(None, *given, None, dropout=0.5)
+        pt.models.attend(None, *given, None, dropout=0.5)
 
 
 def test_nothing():

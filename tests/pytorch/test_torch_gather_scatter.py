@@ -8,7 +8,7 @@ from bits import same_bits
 
 import ptxgen
 from ptxgen import reference
-from ptxgen.errors import OptionError
+from ptxgen.errors import GradError, OptionError
 from ptxgen.ops import OPERATIONS
 from ptxgen.runtime.cpu import CpuDevice
 
@@ -146,12 +146,19 @@ HOW = {"temperature": 0.9, "top_k": 12, "top_p": 0.8}
 
 def test_draws():
     logits = torch.randn(4, 3, 50, requires_grad=True)
-    tokens = checked("sample", logits, **HOW, seed_number=-5, offset_number=2)
+    numbers = {f"{name}_number": value for name, value in (HOW | {"seed": -5, "offset": 2}).items()}
+    tokens = checked("sample", logits, **numbers)
     expected = reference.sample(logits.detach().numpy(), **HOW, seed=-5, offset=2)
     same_bits(tokens.numpy(), expected)
     assert not tokens.requires_grad
     seeds, offsets = torch.arange(12).reshape(4, 3), torch.full((4, 3), 7)
-    checked("sample", logits.detach(), seeds, offsets, **HOW)
+    warm, few, least = torch.rand(4, 3), torch.full((4, 3), 5, dtype=torch.int32), torch.rand(4, 3)
+    each = warm, few, None, least, seeds, offsets
+    tokens = checked("sample", logits.detach(), *each, top_p_number=0.9)
+    names = ("temperature", "top_k", "min_p", "seed", "offset")
+    arrays = (x.numpy() for x in each if x is not None)
+    how = dict(zip(names, arrays, strict=True)) | {"top_p": 0.9}
+    same_bits(tokens.numpy(), reference.sample(logits.detach().numpy(), **how))
     with pytest.raises(OptionError, match=r"top_p is 0\.0"):
         ptxgen.torch.sample(logits, temperature=1.0, top_p=0.0)
 
@@ -160,15 +167,45 @@ def test_draws_in_compiled_code():
     """Sampling compiles into one graph for any number of rows."""
 
     @torch.compile(fullgraph=True, dynamic=True, backend="aot_eager")
-    def step(logits, offset):
+    def step(logits, offset, least):
         seeds = torch.arange(logits.shape[0])
-        return ptxgen.torch.sample(logits * 2, **HOW, seed=seeds, offset=offset) + 1
+        how = HOW | {"min_p": least, "seed": seeds, "offset": offset}
+        return ptxgen.torch.sample(logits * 2, **how) + 1
 
     for count in (2, 5):
-        logits, offset = torch.randn(count, 33), torch.full((count,), 9)
-        where = {"seed": np.arange(count), "offset": offset.numpy()}
+        logits, offset, least = torch.randn(count, 33), torch.full((count,), 9), torch.rand(count)
+        where = {"min_p": least.numpy(), "seed": np.arange(count), "offset": offset.numpy()}
         expected = reference.sample((logits * 2).numpy(), **HOW, **where)
-        same_bits(step(logits, offset).numpy(), expected + 1)
+        same_bits(step(logits, offset, least).numpy(), expected + 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["f32", "bf16"])
+def test_log_probabilities_have_the_bits_of_the_block(dtype):
+    """Results and gradients are those of log_softmax of the divided logits, gathered, in a block:
+    eager, and compiled for numbers and for tensors.
+    """
+    from ptxgen.torch import batch_invariant
+
+    torch.manual_seed(3)
+    logits, ids = 3 * torch.randn(2, 3, 1030), torch.randint(1030, (2, 3))
+    dy, rows = torch.randn(2, 3), torch.tensor([[0.7, 1.0, 1.3], [2.0, 0.1, 1e3]])
+    compiled = torch.compile(ptxgen.torch.token_logprobs, fullgraph=True, backend="aot_eager")
+    for temperature in (1.0, 0.7, rows):
+        x = logits.to(dtype).requires_grad_()
+        t = temperature[..., None] if temperature is rows else temperature
+        with batch_invariant():
+            z = torch.log_softmax(x.float() / t, -1)
+            expected = z.gather(-1, ids[..., None])[..., 0]
+            (dx,) = torch.autograd.grad(expected, x, dy)
+        assert dx.dtype == dtype and dx.any(-1).all()
+        for call in (ptxgen.torch.token_logprobs, compiled):
+            got = call(x, ids, temperature)
+            assert torch.equal(got, expected)
+            assert torch.equal(torch.autograd.grad(got, x, dy)[0], dx), (call, temperature)
+    got = checked("token_logprobs", logits, ids, rows)
+    assert torch.equal(got, ptxgen.torch.token_logprobs(logits, ids, rows))
+    with pytest.raises(GradError, match="no gradient of the temperature"):
+        ptxgen.torch.token_logprobs(logits, ids, rows.requires_grad_()).sum().backward()
 
 
 def test_gradients_of_norms():

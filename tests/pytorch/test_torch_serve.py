@@ -706,6 +706,33 @@ def test_groups_that_cut_k_are_chains(dtype, tier):
 
 
 # -- the three lists --------------------------------------------------------------------------
+def test_the_list_of_a_call_is_the_one_that_counts_it():
+    x, places = rows_of((3, 8)), (torch.tensor([0, 0]),)
+    calls = {
+        "mm.default": (x, x.T),
+        "sum.dim_IntList": (x, [1]),
+        "sigmoid.default": (x,),
+        "_softmax.default": (x, -1, False),
+        "relu.default": (x,),
+        "view.default": (x, [-1]),
+        "cumsum.default": (torch.arange(4), 0),  # exact
+        "_index_put_impl_.default": (x.clone(), places, x[:2]),
+        "_logcumsumexp.default": (x, -1),
+        "linalg_inv_ex.default": (x[:3, :3],),
+    }
+    for adds in (False, True):
+        for name, args in calls.items():
+            packet, _, which = name.partition(".")
+            op = getattr(getattr(torch.ops.aten, packet), which)
+            given = {"accumulate": adds} if packet == "_index_put_impl_" else {}
+            with pt.batch_invariant(watch=True) as block:
+                op(*args, **given)
+            counted = {"served": block.served, "free": block.free, "unknown": block.unknown}
+            assert [k for k, names in counted.items() if any(packet in n for n in names)] == [
+                serve.listed(op, args, given)
+            ], (name, counted)
+
+
 def test_the_report():
     x = rows_of((3, 8))
     with pt.batch_invariant(watch=True) as block:

@@ -113,6 +113,64 @@ def test_gradients_by_a_bias(residual):
     assert torch.autograd.gradcheck(norm, given)
 
 
+# -- an offset of the weight, and a rounding before it -----------------------------------------
+@pytest.mark.parametrize("shape", [(3, 1032), (2, 3, 7), (0, 8)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_offset_and_a_rounding_before_the_weight(dtype, shape):
+    rng = np.random.default_rng([7, *shape])
+    x, residual = (rows(rng, shape, dtype) for _ in range(2))
+    weights = vectors(rng, shape[-1], dtype, "own", "wide")
+    wide = exact(x, dtype).dtype.name
+    with np.errstate(all="ignore"):
+        total = (exact(x, dtype) + exact(residual, dtype)).astype(NUMPY[dtype])
+    for weight, offset, rounded in itertools.product(weights, (0.0, 1.0), (False, True)):
+        how = {"offset": offset, "rounded": rounded}
+        for h, given in ((x, {}), (total, {"residual": residual})):
+            got = ptxgen.rms_norm(x, weight, **given, **how)
+            with np.errstate(all="ignore"):
+                y = reference.rms_norm(h, out_dtype=wide)
+                y = exact(y.astype(NUMPY[dtype]), dtype) if rounded else y
+                expected = (y * (exact(weight, dtype) + y.dtype.type(offset))).astype(NUMPY[dtype])
+            same_bits(got[0] if given else got, expected)
+            oracle = reference.rms_norm(x, weight, **given, **how)
+            same_bits(oracle[0] if given else oracle, expected)
+
+
+def test_an_offset_without_a_weight():
+    x = np.ones((2, 8), np.float32)
+    for call in (ptxgen.rms_norm, reference.rms_norm):
+        with pytest.raises(OptionError, match=r"offset is 1.0, .* there is no weight"):
+            call(x, offset=1.0)
+    found = ptxgen.explain("rms_norm", 2, 8, dtype="bf16", weight=True, offset=1.0, rounded=True)
+    assert len(found.launches) == 1 and "offset=f32" in found.dtype
+
+
+def test_gradients_of_a_rounded_norm():
+    """The gradient by x is that of a norm that is not rounded; the weight's has rounded factors."""
+    torch = pytest.importorskip("torch")
+    import ptxgen.torch as ours
+
+    torch.manual_seed(5)
+    x, dy = (torch.randn(37, 40).bfloat16() for _ in range(2))
+    weight = torch.randn(40).bfloat16().requires_grad_()
+    leaf = x.clone().requires_grad_()
+    dx, dw = (
+        torch.autograd.grad(ours.rms_norm(leaf, weight, offset=1.0, rounded=rounded), of, dy)[0]
+        for rounded, of in ((True, leaf), (True, weight))
+    )
+    plain = ours.rms_norm(leaf, weight, offset=1.0)
+    assert torch.equal(dx, torch.autograd.grad(plain, leaf, dy)[0])
+    products = dy.float() * ours.rms_norm(x).float()
+    expected = reference.sum(np.ascontiguousarray(products.numpy().T), -1)
+    assert torch.equal(dw, torch.from_numpy(expected).bfloat16())
+    given = [torch.randn(s, dtype=torch.float64).requires_grad_() for s in ((3, 5), 5, (3, 5))]
+
+    def norm(x, weight, r):
+        return ours.rms_norm(x, weight, residual=r, offset=1.0, rounded=True)
+
+    assert torch.autograd.gradcheck(norm, given)
+
+
 # -- a residual's own bias ---------------------------------------------------------------------
 NORMS = ("rms_norm", "layer_norm")
 

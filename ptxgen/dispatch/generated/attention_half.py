@@ -21,6 +21,7 @@ def candidates(
     splits = -(-keys // 1024)
     fewest = (-(-rows // 16) + extra) * pairs
     large = (-(-rows // 128) + extra) * pairs
+    usual = (max(extra - 1, 1) if extra > 0 else -(-rows // 16)) * pairs
     # 0: few rows and keys: 8 warps share 16 rows and load all keys together
     if (
         arch in SOME_0 and keys <= 128 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
@@ -464,8 +465,8 @@ def candidates(
         and (
             splits > 4
             or (
-                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
-                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
+                not (sms * 9 <= usual * 10 and usual <= sms * 2)
+                and -(-usual // (sms * 2)) * sms * 16 > usual * 9
             )
         ) and fewest * splits <= sms
     ):
@@ -491,8 +492,8 @@ def candidates(
         and (
             splits > 4
             or (
-                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
-                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
+                not (sms * 9 <= usual * 10 and usual <= sms * 2)
+                and -(-usual // (sms * 2)) * sms * 16 > usual * 9
             )
         ) and fewest <= sms * 16
     ):
@@ -518,8 +519,8 @@ def candidates(
         and (
             splits > 4
             or (
-                not (sms * 9 <= fewest * 10 and fewest <= sms * 2)
-                and -(-fewest // (sms * 2)) * sms * 16 > fewest * 9
+                not (sms * 9 <= usual * 10 and usual <= sms * 2)
+                and -(-usual // (sms * 2)) * sms * 16 > usual * 9
             )
         )
     ):

@@ -104,18 +104,18 @@ ROUTES = Routes({
         (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)),
         (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)),
         (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)),
-        (38, 16, 16, (38,)),
+        (38, 16, 16, (38,)), (39, 16, 16, (39,)),
         # many rows, by mma
-        (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)),
+        (40, 16, 16, (40,)), (41, 16, 16, (41,)), (42, 16, 16, (42,)),
         # A and B not aligned to 16 bytes: copied first
-        (42, 0, 0, ("realign_ab", 18)), (43, 0, 0, ("realign_ab", 19)),
-        (44, 0, 0, ("realign_ab", 29)), (45, 0, 0, ("realign_ab", 36)),
-        (46, 0, 0, ("realign_ab", 38)), (47, 0, 0, ("realign_ab", 40)),
-        (48, 0, 0, ("realign_ab", 41)),
+        (43, 0, 0, ("realign_ab", 18)), (44, 0, 0, ("realign_ab", 19)),
+        (45, 0, 0, ("realign_ab", 29)), (46, 0, 0, ("realign_ab", 36)),
+        (47, 0, 0, ("realign_ab", 39)), (48, 0, 0, ("realign_ab", 41)),
+        (49, 0, 0, ("realign_ab", 42)),
         # operands not aligned to 16 bytes
-        (49, 4, 4, (49,)), (50, 4, 4, (50,)), (51, 4, 4, (51,)), (52, 0, 0, (52,)),
+        (50, 4, 4, (50,)), (51, 4, 4, (51,)), (52, 4, 4, (52,)), (53, 0, 0, (53,)),
         # everything else: any size, alignment and plan
-        (53, 0, 0, (53,)),
+        (54, 0, 0, (54,)),
     ),
     "tn_chunks_half_tc": (
         # few rows, few outputs: split-K, by mma
@@ -257,7 +257,7 @@ MMA1 = {
     "nt_chunks_half_tc": (
         (16, "mma_nt_bf16_32x64x128_66bc11", 128, 32, 64, 128),
         (17, "mma_nt_bf16_64x128x64_8af253", 64, 64, 128, 64),
-        (50, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
+        (51, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
     ),
     "tn_chunks_half_tc": (
         (17, "mma_tn_bf16_8x64x128_a95d2e", 64, 8, 64, 128),
@@ -282,11 +282,11 @@ MMA2 = {
         (13, "mma_nt_bf16_16x32x128_d8a68f", 1, 128, 16, 32, 128),
         (14, "mma_nt_bf16_16x64x128_329c65", 1, 128, 16, 64, 128),
         (15, "mma_nt_bf16_32x32x128_6abafb", 1, 128, 32, 32, 128),
-        (39, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
-        (41, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
-        (49, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
-        (51, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
-        (52, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
+        (40, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
+        (42, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
+        (50, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
+        (52, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
+        (53, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
     ),
     "tn_chunks_half_tc": (
         (18, "mma_tn_bf16_8x32x128_b91c74", 1, 128, 8, 32, 128),
@@ -350,7 +350,7 @@ WGMMA2 = {
         (34, "wgmma_nt_bf16_64x128x64_9a41df", 64, 64, 128),
         (36, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64, 64),
         (37, "wgmma_nt_bf16_64x32x128_43ead3", 128, 64, 32),
-        (38, "wgmma_nt_bf16_64x16x128_cd17c0", 128, 64, 16),
+        (39, "wgmma_nt_bf16_64x16x128_cd17c0", 128, 64, 16),
     ),
     "tn_chunks_half_tc": (
         (24, "wgmma_tn_bf16_128x256x64_5150be", 64, 128, 256),
@@ -398,14 +398,14 @@ WGMMA3 = {
 # MMA3: launch, kernel
 MMA3 = {
     "nn_chunks_half_tc": ((47, "mma_nn_bf16_128x128x64_f0d61c"),),
-    "nt_chunks_half_tc": ((40, "mma_nt_bf16_128x128x64_c17b3f"),),
+    "nt_chunks_half_tc": ((41, "mma_nt_bf16_128x128x64_c17b3f"),),
     "tn_chunks_half_tc": ((42, "mma_tn_bf16_128x128x64_0c6dfc"),),
     "tt_chunks_half_tc": ((3, "mma_tt_bf16_128x128x64_e21fc6"),),
 }
 # MMA4: launch, kernel
 MMA4 = {
     "nn_chunks_half_tc": ((69, "mma_nn_bf16_64x64x32_11f8f0"),),
-    "nt_chunks_half_tc": ((53, "mma_nt_bf16_64x64x32_bf4a05"),),
+    "nt_chunks_half_tc": ((54, "mma_nt_bf16_64x64x32_bf4a05"),),
     "tn_chunks_half_tc": ((64, "mma_tn_bf16_64x64x32_e9516c"),),
     "tt_chunks_half_tc": ((6, "mma_tt_bf16_64x64x32_ad734c"),),
 }
@@ -570,4 +570,16 @@ def candidates(
                 stores1,
             )
             launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
+    tiles_64x32 = -(-m // 64) * -(-n // 32)
+    if (
+        table == "nt_chunks_half_tc" and arch in SOME_0 and 38 in fitting
+        and (chunk % 128 == 0 or chunks <= 1) and m % 64 == 0 and sms >= 1 and m + 64 <= 2147483647
+        and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
+    ):
+        us = time(
+            "wgmma_nt_bf16_64x32x128_f773ae", "wgmma", 1, sms, tiles_64x32, -(-k // 128), k * 2048,
+            tiles_64x32 * k * (192 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 32) * 6), operands,
+            stores1,
+        )
+        launches[38] = us, "wgmma_nt_bf16_64x32x128_f773ae", min(tiles_64x32, sms) * 1, {}
     yield from fitting.combined(launches)

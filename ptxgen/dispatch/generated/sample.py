@@ -16,7 +16,7 @@ def candidates(
     """Yields the routes that serve a problem, with predicted times."""
     # 0: short rows: a CTA of 2 warps draws from a row
     if -(-cols // 256) * 12 <= 8192 and rows * 1 <= 2147483647 and cols <= 1024:
-        yield Candidate(0.0, Choice(0, ("select_sample_bf16_2_aee296",), (rows * 1,), ()))
+        yield Candidate(0.0, Choice(0, ("select_sample_bf16_2_5d6495",), (rows * 1,), ()))
         return
     pieces_rows_cols16384 = rows * -(-cols // 16384)
     # 1: small k: CTAs find candidates in parts of a row, one more draws
@@ -27,8 +27,8 @@ def candidates(
         choice = Choice(
             1,
             (
-                "select_sample_sift_part_bf16_16x32_ad5da9",
-                "select_sample_sift_draw_bf16_16x32_4423ce",
+                "select_sample_sift_part_bf16_16x32_5859ff",
+                "select_sample_sift_draw_bf16_16x32_3dd1f7",
             ), (pieces_rows_cols16384, rows), (rows * (-(-cols // 16384) * k) * 8,),
         )
         yield Candidate(0.0, choice)
@@ -38,9 +38,9 @@ def candidates(
         arch in SOME_0 and -(-cols // 2048) * 12 <= 32768 and rows * 8 <= 2147483647
         and cols >= 4096 and rows <= sms
     ):
-        yield Candidate(0.0, Choice(2, ("select_sample_bf16_8x8_439743",), (rows * 8,), ()))
+        yield Candidate(0.0, Choice(2, ("select_sample_bf16_8x8_26524f",), (rows * 8,), ()))
         return
     # 3: a CTA draws from a row
     if -(-cols // 256) * 12 <= 65536 and rows * 1 <= 2147483647:
-        yield Candidate(0.0, Choice(3, ("select_sample_bf16_16_2bf32a",), (rows * 1,), ()))
+        yield Candidate(0.0, Choice(3, ("select_sample_bf16_16_d98e4a",), (rows * 1,), ()))
         return

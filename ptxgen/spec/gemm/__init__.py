@@ -202,6 +202,7 @@ MEANINGS: Mapping[str, str] = {
     "ctas_per_sm": "CTAs that share an SM (bounds registers a thread)",
     "epilogue": "formula applied to the result before it is stored (-: none)",
     "spilled_sums": "sums of each fragment's second set that a thread keeps in shared memory",
+    "whole_rows": "whether the kernel requires that M is a multiple of bm",
     "lanes": "lanes of a warp that belong to one slice",
     "lanes_m": "lanes of a slice along m; the others are along n",
     "layout": "storage of A and B, row-major: N is [M, K] or [K, N], T its transpose",

@@ -1,0 +1,234 @@
+"""Reports of what an extension replaced in an engine, what ran, and what the engine served itself.
+
+A process has one report, :data:`REPORT`. It notes each layer of a loaded model and each part that
+is left to the engine, always; it counts calls in mode ``audit`` alone. A call that is captured in a
+CUDA graph counts once: replays do not reach the host.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ptxgen.errors import EngineError, PtxgenError
+from ptxgen.ui import table
+
+VARIABLE = "PTXGEN_REPORT"
+"""Environment variable of the file that a report is written to at exit, in mode ``audit``."""
+SEEDS_MOST = 65536
+"""Maximum number of requests whose drawn seeds are kept."""
+SIZES_MOST = 64
+"""Maximum number of different sizes that are kept of an operation of one layer."""
+CONTRACTS = {
+    "attention": {"float32": "attention32", "": "attention"},
+    "linear": {"float32": "fma", "": "tc16"},
+    "experts": {"float32": "fma", "": "tc16"},
+    "gated": {"": "pointwise"},
+    "router": {"": "rows"},
+    "rotary": {"": "pointwise"},
+    "softcapped": {"": "pointwise"},
+    "rms_norm": {"": "rows"},
+    "log_softmax": {"": "rows"},
+    "token_logprobs": {"": "rows"},
+    "sample": {"": "sample"},
+    "topk": {"": "topk"},
+}
+"""Names of operations' contracts, by dtype; "" for all other dtypes."""
+FAMILIES = {
+    "attention": "attention",
+    "experts": "grouped",
+    "router": "row_reductions",
+    "gated": "pointwise",
+    "rotary": "pointwise",
+    "softcapped": "pointwise",
+    "rms_norm": "row_reductions",
+    "log_softmax": "row_reductions",
+    "token_logprobs": "row_reductions",
+    "sample": "select",
+    "topk": "select",
+}
+"""Kernel families of operations; that of a product follows from its sizes."""
+
+
+class Layer(NamedTuple):
+    """A layer of a loaded model: its class, the operation that serves it, or why none does."""
+
+    kind: str
+    operation: str
+    why: str = ""
+
+
+class Call(NamedTuple):
+    """A counted call: the layer's name, the operation, its dtype and its sizes."""
+
+    layer: str
+    operation: str
+    dtype: str
+    sizes: tuple[int, ...]
+
+
+class Report:
+    """Record of an extension in this process: what it replaced, what ran, what it left.
+
+    ``engine``, ``version``, ``mode``: those of :meth:`begin`, empty before; ``hooks``: dotted names
+    of the replaced functions; ``layers``: :class:`Layer` by name; ``calls``: numbers of calls in
+    mode ``audit``; ``left``: numbers of times that the engine served something itself, by layer and
+    reason; ``seeds``: seeds drawn for requests that came without one, by request.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Empties the report."""
+        self.engine, self.version, self.mode = "", "", ""
+        self.hooks: list[str] = []
+        self.layers: dict[str, Layer] = {}
+        self.calls: Counter[Call] = Counter()
+        self.left: Counter[tuple[str, str]] = Counter()
+        self.seeds: dict[str, int] = {}
+        self.notes: dict[str, str] = {}
+        self._sizes: Counter[tuple[str, str]] = Counter()
+
+    def begin(self, engine: str, version: str, mode: str) -> None:
+        """Starts the report of an engine. In mode ``audit`` it is written when the process ends."""
+        self.reset()
+        self.engine, self.version, self.mode = engine, version, mode
+        if self.counting:
+            atexit.register(self._at_exit, os.getpid())
+
+    @property
+    def counting(self) -> bool:
+        """Whether calls are counted."""
+        return self.mode == "audit"
+
+    # -- entries ------------------------------------------------------------------------------
+    def call(self, layer: str, operation: str, dtype: str, sizes: tuple[int, ...] = ()) -> None:
+        """Counts a call. Beyond SIZES_MOST different sizes of a layer, sizes are left out."""
+        made = Call(layer, operation, dtype, sizes)
+        if made not in self.calls:
+            self._sizes[layer, operation] += 1
+            if self._sizes[layer, operation] > SIZES_MOST:
+                made = made._replace(sizes=())
+        self.calls[made] += 1
+
+    def leave(self, layer: str, why: str) -> None:
+        """Notes a part that the engine serves itself. In mode ``strict`` raises EngineError."""
+        self.refuse([f"{layer}: {why}"])
+        self.left[layer, why] += 1
+
+    def refuse(self, parts: list[str]) -> None:
+        """Raises EngineError with the parts, if there are any and the mode is ``strict``."""
+        if parts and self.mode == "strict":
+            shown = "; ".join(parts[:8]) + (f"; and {len(parts) - 8} more" if parts[8:] else "")
+            raise EngineError(f"{self.engine} would serve itself what ptxgen does not: {shown}")
+
+    def seed(self, request: str, value: int) -> None:
+        """Keeps the seed that was drawn for a request; of very many requests the latest."""
+        self.seeds[request] = value
+        if len(self.seeds) > SEEDS_MOST:
+            del self.seeds[next(iter(self.seeds))]
+
+    # -- output -------------------------------------------------------------------------------
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the report as data for JSON."""
+        return {
+            "engine": self.engine,
+            "version": self.version,
+            "mode": self.mode,
+            "hooks": self.hooks,
+            "notes": self.notes,
+            "layers": [{"layer": n, **of._asdict()} for n, of in self.layers.items()],
+            "calls": [dict(row) for row in self._rows()],
+            "left": [{"layer": n, "why": why, "times": c} for (n, why), c in self.left.items()],
+            "seeds": self.seeds,
+        }
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report to a file, as JSON."""
+        Path(path).write_text(json.dumps(self.as_dict(), indent=1) + "\n", encoding="utf-8")
+
+    def __str__(self) -> str:
+        if not self.engine:
+            return "No extension of an engine is active in this process."
+        lines = [f"{self.engine} {self.version}, mode {self.mode}: {len(self.hooks)} hooks"]
+        lines += [f"{name}: {text}" for name, text in self.notes.items()]
+        served = Counter((of.kind, of.operation) for of in self.layers.values() if not of.why)
+        if served:
+            rows = [(kind, number, op) for (kind, op), number in served.items()]
+            lines += ["", table(rows, ("layers", "number", "served by"))]
+        if self.left:
+            rows = [(name, times, why) for (name, why), times in self.left.items()]
+            lines += ["", table(rows, ("left to the engine", "times", "because"))]
+        if self.calls:
+            lines += ["", table([tuple(r.values()) for r in self._rows()], tuple(_HEAD))]
+        if self.seeds:
+            lines += ["", f"{len(self.seeds)} requests had no seed; the report has what was drawn"]
+        return "\n".join(lines)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Returns the calls of each layer, operation and kernel family, with their number."""
+        counted: Counter[tuple[str, ...]] = Counter()
+        for made, number in self.calls.items():
+            family = FAMILIES.get(made.operation) or _family(*made[1:])
+            contract = _contract(made.operation, made.dtype)
+            counted[made.layer, made.operation, made.dtype, contract, family] += number
+        return [dict(zip(_HEAD, (*key, n), strict=True)) for key, n in counted.items()]
+
+    def _at_exit(self, process: int) -> None:
+        """Writes the report, and prints it to stderr, in the process that it is of."""
+        if os.getpid() != process or not self.engine:
+            return
+        path = os.environ.get(VARIABLE) or f"ptxgen_{self.engine.lower()}.{process}.json"
+        self.write(path)
+        print(f"{self}\n\nwritten to {path}", file=sys.stderr)
+
+
+_HEAD = ("layer", "operation", "dtype", "contract", "family", "calls")
+
+
+@cache
+def _contract(operation: str, dtype: str) -> str:
+    """Returns the name and version of an operation's contract, such as "tc16/3"."""
+    from ptxgen.numerics.versions import versions
+
+    names = CONTRACTS.get(operation, {})
+    name = names.get(dtype) or names.get("", "")
+    return f"{name}/{versions()[name]}" if name else ""
+
+
+@cache
+def _family(operation: str, dtype: str, sizes: tuple[int, ...]) -> str:
+    """Returns the family of the kernels that compute a product [N, K] of these sizes on this
+    machine's GPU, or on an H200 where there is none; empty if they are not known.
+    """
+    if operation != "linear" or not sizes or 0 in sizes:
+        return ""
+    from ptxgen.ops.explaining import explain
+
+    try:
+        found = explain(operation, *sizes, dtype=dtype, layout="nk", gpu=_gpu())
+    except PtxgenError:
+        return ""
+    launches = getattr(found, "launches", ())
+    return "+".join(dict.fromkeys(x.kernel.partition("_")[0] for x in launches))
+
+
+def _gpu() -> str | None:
+    """Returns the name of the first GPU, or None."""
+    from ptxgen.runtime import get_device
+
+    try:
+        return get_device("cuda").name
+    except PtxgenError:
+        return None
+
+
+REPORT = Report()
+"""Report of this process."""

@@ -1,0 +1,268 @@
+"""Replacements of vLLM's layers: linear layers, norms, gated activations, rotary embedding.
+
+Each function takes vLLM's original and returns its replacement (:mod:`ptxgen.engines.hooks`). The
+replacement calls one operator of the namespace ``torch.ops.vllm``, whose kernels a compiler does
+not see into and therefore does not fuse. A call that no operation serves, such as one with another
+dtype, goes to the original and is counted in the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import torch
+
+import ptxgen.torch as pt
+from ptxgen.engines.audit import REPORT
+
+DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+"""Dtypes of weights and activations that are served."""
+NAME, ROUNDING, TABLE = "ptxgen_name", "ptxgen_rounding", "ptxgen_table"
+"""Attributes that a loaded model's layers get: name in the model, style of a norm, and table of cos
+and sin of a rotary embedding.
+"""
+
+
+@cache
+def trainer() -> Any:
+    """Returns the module of layers with the roundings of `transformers`."""
+    return import_module("ptxgen.engines.layers")
+
+
+@cache
+def operator(
+    name: str, run: Callable[..., Any], fake: Callable[..., Any], writes: tuple[str, ...] = ()
+) -> Any:
+    """Returns ``torch.ops.vllm.<name>``, which calls ``run``, and for compilers ``fake``.
+
+    ``writes``: names of the arguments that it writes to.
+    """
+    from vllm.utils.torch_utils import direct_register_custom_op
+
+    if not hasattr(torch.ops.vllm, name):
+        direct_register_custom_op(name, run, list(writes), fake)
+    return getattr(torch.ops.vllm, name).default
+
+
+def count(layer: Any, operation: str, x: torch.Tensor, weight: torch.Tensor | None = None) -> None:
+    """Counts a call of an operation in the report, in mode ``audit``. ``weight`` [N, K]: that of a
+    product, whose sizes decide the kernels.
+    """
+    if REPORT.counting and not torch.compiler.is_compiling():
+        sizes: tuple[int, ...] = ()
+        if weight is not None:
+            n, k = weight.shape
+            sizes = x.numel() // k, n, k
+        REPORT.call(name_of(layer), operation, str(x.dtype).removeprefix("torch."), sizes)
+
+
+def leave(layer: Any, why: str) -> None:
+    """Notes a call that vLLM serves itself, with the reason."""
+    if not torch.compiler.is_compiling():
+        REPORT.leave(name_of(layer), why)
+
+
+def name_of(layer: Any) -> str:
+    """Returns a layer's name in its model; before the model is loaded, that of its class. A text
+    is a name already.
+    """
+    if isinstance(layer, str):
+        return layer
+    return getattr(layer, NAME, "") or getattr(layer, "prefix", "") or type(layer).__name__
+
+
+# -- linear layers ----------------------------------------------------------------------------
+def _linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    with torch.no_grad():
+        return pt.linear(x, weight, bias, layout="nk")
+
+
+def _linear_fake(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None
+) -> torch.Tensor:
+    return x.new_empty((*x.shape[:-1], weight.shape[0]))
+
+
+def linear(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces ``apply`` of an unquantized weight [N, K] by :func:`ptxgen.torch.linear`. Fused
+    weights (QKV, gate and up) give the bits of the separate ones.
+    """
+    product = operator("ptxgen_linear", _linear, _linear_fake)
+
+    def apply(self: Any, layer: Any, x: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
+        # vLLM's parameters are a subclass that intercepts functions; their data are plain tensors.
+        weight = layer.weight.data
+        if x.dtype not in DTYPES or weight.dtype is not x.dtype:
+            leave(layer, f"a product of {x.dtype} by {weight.dtype}")
+            return original(self, layer, x, bias)
+        count(layer, "linear", x, weight)
+        return product(x, weight, bias)
+
+    return apply
+
+
+# -- norms ------------------------------------------------------------------------------------
+def _rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, style: str) -> torch.Tensor:
+    found: torch.Tensor = trainer().rms_norm(x, weight, eps, style=style)
+    return found
+
+
+def _rms_norm_fake(x: torch.Tensor, weight: torch.Tensor, eps: float, style: str) -> torch.Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _add_rms_norm(
+    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float, style: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    y, total = trainer().rms_norm(x, weight, eps, residual, style=style)
+    return y, total
+
+
+def _add_rms_norm_fake(
+    x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float, style: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return _rms_norm_fake(x, weight, eps, style), _rms_norm_fake(x, weight, eps, style)
+
+
+def _norm(original: Callable[..., Any], default: str) -> Callable[..., Any]:
+    """Returns a replacement of a norm's forward; ``default``: style of layers without their own."""
+    plain = operator("ptxgen_rms_norm", _rms_norm, _rms_norm_fake)
+    adding = operator("ptxgen_add_rms_norm", _add_rms_norm, _add_rms_norm_fake)
+
+    def forward(self: Any, x: torch.Tensor, residual: torch.Tensor | None = None) -> Any:
+        if x.dtype not in DTYPES or getattr(self, "variance_size_override", None) is not None:
+            leave(self, f"an RMS norm of {x.dtype}, or over a part of its row")
+            return original(self, x, residual)
+        given = self.weight, self.variance_epsilon, getattr(self, ROUNDING, default)
+        count(self, "rms_norm", x)
+        return plain(x, *given) if residual is None else adding(x, residual, *given)
+
+    return forward
+
+
+def rms_norm(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces ``RMSNorm``. With a residual, the sum is rounded first and returned as well."""
+    return _norm(original, "llama")
+
+
+def gemma_rms_norm(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces ``GemmaRMSNorm``: ``x * (1 + weight)`` in f32, rounded once."""
+    return _norm(original, "gemma")
+
+
+# -- gated activations ------------------------------------------------------------------------
+def _gated(x: torch.Tensor, activation: str) -> torch.Tensor:
+    found: torch.Tensor = trainer().gated(x, activation)
+    return found
+
+
+def _gated_fake(x: torch.Tensor, activation: str) -> torch.Tensor:
+    return x.new_empty((*x.shape[:-1], x.shape[-1] // 2))
+
+
+def _gate(layer: Any, x: torch.Tensor, activation: str) -> Any:
+    """Returns ``activation(x[..., :d]) * x[..., d:]``, or None for a dtype that is not served."""
+    if x.dtype not in DTYPES:
+        leave(layer, f"a gated activation of {x.dtype}")
+        return None
+    count(layer, "gated", x)
+    return operator("ptxgen_gated", _gated, _gated_fake)(x, activation)
+
+
+def silu_and_mul(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces ``SiluAndMul``: silu is rounded, then the product."""
+
+    def forward(self: Any, x: torch.Tensor) -> Any:
+        found = _gate(self, x, "silu")
+        return original(self, x) if found is None else found
+
+    return forward
+
+
+def silu_and_mul_static(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces ``SiluAndMul.forward_native``, which is static and does not know its layer."""
+
+    def forward(x: torch.Tensor) -> Any:
+        found = _gate("SiluAndMul", x, "silu")
+        return original(x) if found is None else found
+
+    return forward
+
+
+def gelu_and_mul(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces ``GeluAndMul``: gelu, exact or by tanh, is rounded, then the product."""
+
+    def forward(self: Any, x: torch.Tensor) -> Any:
+        found = _gate(self, x, "gelu_tanh" if self.approximate == "tanh" else "gelu")
+        return original(self, x) if found is None else found
+
+    return forward
+
+
+# -- rotary embedding -------------------------------------------------------------------------
+def _rotary(
+    positions: torch.Tensor, query: torch.Tensor, key: torch.Tensor, table: torch.Tensor
+) -> None:
+    trainer().rotary(positions, query, key, table, out=(query, key))
+
+
+def _rotary_fake(
+    positions: torch.Tensor, query: torch.Tensor, key: torch.Tensor, table: torch.Tensor
+) -> None:
+    return None
+
+
+def rotary(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces ``RotaryEmbedding`` for layers whose table of cos and sin is the trainer's
+    (:mod:`ptxgen.engines.vllm.models`). Queries and keys are rotated in place, as by vLLM's kernel.
+    """
+    rotate = operator("ptxgen_rotary", _rotary, _rotary_fake, ("query", "key"))
+
+    def forward(
+        self: Any, positions: torch.Tensor, query: torch.Tensor, key: torch.Tensor | None = None
+    ) -> Any:
+        table = getattr(self, TABLE, None)
+        if table is None or key is None or query.dtype is not table.dtype:
+            leave(self, f"rotary embedding by {type(self).__name__} of {query.dtype}")
+            return original(self, positions, query, key)
+        count(self, "rotary", query)
+        q, k = (x.view(len(x), -1, self.head_size) for x in (query, key))
+        rotate(positions.flatten(), q, k, table)
+        return query, key
+
+    return forward
+
+
+# -- logits -----------------------------------------------------------------------------------
+def logits(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces the softcap of logits by one kernel: ``tanh(x / cap) * cap``, each operation
+    rounded. Without a softcap the original has no arithmetic of its own.
+    """
+
+    def forward(
+        self: Any,
+        lm_head: Any,
+        hidden_states: torch.Tensor,
+        embedding_bias: torch.Tensor | None = None,
+    ) -> Any:
+        if self.soft_cap is None:
+            return original(self, lm_head, hidden_states, embedding_bias)
+        x = hidden_states
+        if not self.logits_as_input:
+            x = self._get_logits(hidden_states, lm_head, embedding_bias)
+        if x is None:
+            return None
+        if x.dtype not in DTYPES:
+            leave(self, f"a softcap of {x.dtype}")
+            return original(self, lm_head, hidden_states, embedding_bias)
+        count(self, "softcapped", x)
+        with torch.no_grad():
+            x = trainer().softcapped(x, self.soft_cap)
+        return x if self.scale == 1.0 else x * self.scale
+
+    return forward

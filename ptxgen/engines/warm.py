@@ -1,0 +1,321 @@
+"""Kernels that an engine needs for a model, found from the model's configuration alone.
+
+The layers of :mod:`ptxgen.engines.layers` are called as an extension calls them, for each number of
+tokens, with tensors that have shapes but no memory (:mod:`ptxgen.runtime.compiling`). The
+dispatcher then has chosen the kernels of each call: there is no list of kernels here. Neither an
+engine, nor weights, nor a GPU is needed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+import ptxgen.torch as pt
+from ptxgen.engines import layers
+from ptxgen.engines.vllm.models import NORMS, ROUTERS
+from ptxgen.errors import DeviceError, OptionError, PtxgenError
+from ptxgen.program.launch import kernels_of
+from ptxgen.runtime import get_device
+from ptxgen.runtime.compiling import CompilingDevice
+from ptxgen.runtime.cpu import GPU, SMS
+from ptxgen.runtime.registry import META
+from ptxgen.spec import KernelSpec, architecture_named
+
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+"""Dtypes of models, by name."""
+CAPTURED = (1, 2, 4, *range(8, 256, 8), *range(256, 513, 16))
+"""Numbers of tokens for which vLLM captures CUDA graphs."""
+PREFILLS = tuple(1 << i for i in range(10, 18))
+"""Numbers of tokens of larger batches, which stand for all between them."""
+PAGES = 1 << 15
+"""Number of pages of the cache; a real one is as large as memory is."""
+KEY_NORMS = ("qwen3", "qwen3_moe")
+"""Model types that normalise the heads of queries and keys."""
+WINDOWED = ("gemma2", "gpt_oss")
+"""Model types of which some layers have windows, and others have none."""
+ACTIVATIONS = {"gpt_oss": "gpt_oss"}
+"""Activations of experts that the configuration's ``hidden_act`` does not name, by model type."""
+
+
+class Limits(NamedTuple):
+    """Limits of an engine, by vLLM's names."""
+
+    max_num_batched_tokens: int = 8192
+    max_num_seqs: int = 256
+    max_model_len: int | None = None
+    block_size: int = 16
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Numbers of tokens of batches: those of graphs, and larger ones up to the maximum."""
+        most = self.max_num_batched_tokens
+        return (*(n for n in (*CAPTURED, *PREFILLS) if n < most), most)
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Numbers of requests whose next tokens are drawn at once."""
+        most = min(self.max_num_seqs, self.max_num_batched_tokens)
+        return (*(n for n in CAPTURED if n < most), most)
+
+
+@dataclass(frozen=True)
+class Model:
+    """Sizes of a model, read from its configuration, ``given``: that of `transformers`, as JSON.
+
+    Raises OptionError for a configuration without a size that is needed.
+    """
+
+    given: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> Model:
+        """Reads the ``config.json`` of a folder, or a file. Raises OptionError if there is none."""
+        file = path / "config.json" if path.is_dir() else path
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise OptionError(f"{file} is no configuration of a model: {error}") from None
+        if not isinstance(found, dict):
+            raise OptionError(f"{file} is no configuration of a model: it has no names")
+        text = found.get("text_config") or {}
+        return cls({**found, **text})
+
+    def size(self, *names: str) -> int:
+        """Returns the first of the entries ``names`` that is there; OptionError if none is."""
+        for name in names:
+            found = self.given.get(name)
+            if isinstance(found, int) and found > 0:
+                return found
+        raise OptionError(f"the configuration has no {' or '.join(names)}")
+
+    @property
+    def family(self) -> str:
+        """Model type, such as "llama"."""
+        return str(self.given.get("model_type", ""))
+
+    @property
+    def head(self) -> int:
+        """Head dimension of attention."""
+        found = self.given.get("head_dim")
+        return found or self.size("hidden_size") // self.size("num_attention_heads")
+
+    @property
+    def experts(self) -> int:
+        """Number of experts; 0 if the model has none."""
+        found = (self.given.get(name) for name in ("num_local_experts", "num_experts"))
+        return next((n for n in found if n), 0)
+
+    @property
+    def activation(self) -> str:
+        """Activation of gated layers, by the name in `transformers`."""
+        found = self.given.get("hidden_activation") or self.given.get("hidden_act") or ""
+        return ACTIVATIONS.get(self.family, str(found))
+
+    def dtype(self, name: str | None = None) -> torch.dtype:
+        """Returns the dtype called ``name``, by default the configuration's, or bfloat16."""
+        found = name or self.given.get("dtype") or self.given.get("torch_dtype") or "bfloat16"
+        if found not in DTYPES:
+            raise OptionError(f"dtype is {found!r}; takes {', '.join(DTYPES)}")
+        return DTYPES[found]
+
+    def left(self) -> list[tuple[str, str]]:
+        """Returns the parts whose kernels are not found, and why."""
+        found = []
+        if self.family not in NORMS:
+            why = f"it is read as that of a Llama; those of {', '.join(NORMS)} were compared"
+            found.append((f"model type {self.family!r}", why))
+        if self.given.get("quantization_config"):
+            found.append(("linear layers", "their weights are quantized, so vLLM multiplies"))
+        if self.experts and self.family not in ROUTERS:
+            found.append(("mixture of experts", f"takes {', '.join(ROUTERS)}"))
+        if self.activation not in layers.ACTIVATIONS:
+            found.append(("gated activation", f"{self.activation!r} is not served"))
+        found.append(("more than one most probable token", "kernels depend on their number"))
+        return found
+
+
+class Call(NamedTuple):
+    """A call of a layer: its operation, and the function that makes it."""
+
+    operation: str
+    make: Callable[[], Any]
+
+
+def device_for(arch: str | None = None, sms: int | None = None) -> CompilingDevice:
+    """Returns the device that stands for a GPU: this machine's, or without one an H200. With
+    ``arch`` or ``sms`` it stands for a GPU of that architecture (default: sm_90a) with so many SMs
+    (default: those of an H200). Raises OptionError for an unknown architecture.
+    """
+    if arch is None and sms is None:
+        try:
+            gpu = get_device("cuda")
+            return CompilingDevice(gpu.name, gpu.compute, gpu.sms, gpu.max_shared, gpu.rates)
+        except DeviceError:
+            pass
+    of = architecture_named(arch or "sm_90")
+    name = GPU if (of.name, sms or SMS) == ("sm_90", SMS) else f"a GPU of {of.name}"
+    return CompilingDevice(name, divmod(of.compute, 10), sms or SMS, of.shared_per_cta)
+
+
+def find_kernels(
+    model: Model, device: CompilingDevice, limits: Limits | None = None, dtype: str | None = None
+) -> tuple[dict[str, dict[str, KernelSpec]], list[tuple[str, str]]]:
+    """Returns the kernels that a model's layers and its sampler need on a GPU: for each operation
+    the kernels by name; and the parts whose kernels were not found, each with a reason.
+    """
+    limits, kind = limits or Limits(), model.dtype(dtype)
+    left = dict(model.left())
+    found: dict[str, dict[str, KernelSpec]] = {}
+    with device.opened(), torch.no_grad():
+        for call in _calls(model, limits, kind):
+            device.prepared.clear()
+            try:
+                call.make()
+            except PtxgenError as error:
+                left.setdefault(call.operation, str(error))
+                continue
+            specs = found.setdefault(call.operation, {})
+            for problem, _, forced in device.prepared:
+                specs.update((s.name, s) for s in kernels_of(problem, device, forced))
+    return found, list(left.items())
+
+
+def _calls(model: Model, limits: Limits, dtype: torch.dtype) -> Iterator[Call]:
+    yield Call("rotary_table", partial(_table, model, limits, dtype))
+    for tokens in limits.tokens:
+        yield from _layer(model, limits, dtype, tokens)
+    for rows in limits.rows:
+        yield from _next_tokens(model, dtype, rows)
+
+
+def _empty(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device=META)
+
+
+def _table(model: Model, limits: Limits, dtype: torch.dtype) -> torch.Tensor:
+    """Makes the table of cos and sin of all positions, as the loading of a model does."""
+    partly = (model.given.get("rope_parameters") or {}).get("partial_rotary_factor") or 1.0
+    frequencies = _empty(int(model.head * partly) // 2, dtype=torch.float32)
+    positions = limits.max_model_len or model.size("max_position_embeddings")
+    return layers.rotary_table(frequencies, 1.0, positions, dtype=dtype)
+
+
+def _layer(model: Model, limits: Limits, dtype: torch.dtype, tokens: int) -> Iterator[Call]:
+    """Yields the calls of a decoder layer for a batch of so many tokens."""
+    of, new, family = model.size, partial(_empty, dtype=dtype), model.family
+    hidden, head = of("hidden_size"), model.head
+    heads = of("num_attention_heads")
+    shared = of("num_key_value_heads", "num_attention_heads")
+    style = "gemma" if family.startswith("gemma") else NORMS.get(family, "llama")
+    dense = not model.given.get("quantization_config")
+    biased = bool(model.given.get("attention_bias"))
+    x, weight = new(tokens, hidden), new(hidden)
+    norm = partial(layers.rms_norm, x, weight, 1e-6, style=style)
+    yield Call("rms_norm", norm)
+    yield Call("rms_norm", partial(norm, x))
+
+    width = (heads + 2 * shared) * head
+    if dense:
+        bias = new(width) if biased else None
+        yield Call("linear", partial(pt.linear, x, new(width, hidden), bias))
+        bias = new(hidden) if biased else None
+        attended = new(tokens, heads * head)
+        yield Call("linear", partial(pt.linear, attended, new(hidden, heads * head), bias))
+    by_head = new(tokens, width).view(tokens, -1, head)  # queries, keys and values
+    q, k = by_head[:, :heads], by_head[:, heads : heads + shared]
+    if family in KEY_NORMS:
+        for y in (q, k):
+            yield Call("rms_norm", partial(layers.rms_norm, y, new(head), 1e-6, style=style))
+        q, k = new(*q.shape), new(*k.shape)
+    table = _table(model, limits, dtype)
+    positions = _empty(tokens, dtype=torch.int64)
+    yield Call("rotary", partial(layers.rotary, positions, q, k, table, out=(q, k)))
+    yield from _attention(model, limits, q, (shared, head))
+    yield from _feed_forward(model, x)
+
+
+def _attention(
+    model: Model, limits: Limits, q: torch.Tensor, sizes: tuple[int, int]
+) -> Iterator[Call]:
+    """Yields attention over pages: of requests with a token each, and of one with all tokens.
+    ``sizes``: number of key heads, and head dimension.
+    """
+    shared, head = sizes
+    context = limits.max_model_len or model.size("max_position_embeddings")
+    tokens, heads = q.shape[:2]
+    pages = _empty(PAGES, limits.block_size, shared, 2 * head, dtype=q.dtype)
+    cache = pages.split(head, dim=-1)
+    window = model.given.get("sliding_window") if model.family in WINDOWED else None
+    sinks = _empty(heads, dtype=q.dtype) if model.family == "gpt_oss" else None
+    how = {"softcap": model.given.get("attn_logit_softcapping"), "sinks": sinks}
+    whole = partial(_empty, dtype=torch.int32)
+    for requests in dict.fromkeys((min(tokens, limits.max_num_seqs), 1)):
+        table = whole(requests, -(-context // limits.block_size))
+        places = whole(requests + 1), whole(requests), table
+        for each in dict.fromkeys((None, window)):
+            out = _empty(*q.shape, dtype=q.dtype)
+            given = {**how, "scale": head**-0.5, "window": each, "out": out}
+            yield Call("attention", partial(pt.paged_attention, q, cache, *places, **given))
+
+
+def _feed_forward(model: Model, x: torch.Tensor) -> Iterator[Call]:
+    """Yields the gated layer behind attention, or the mixture of experts."""
+    (tokens, hidden), of = x.shape, model.size
+    new = partial(_empty, dtype=x.dtype)
+    dense = not model.given.get("quantization_config")
+    served = model.activation in layers.ACTIVATIONS
+    if not model.experts:
+        inner = of("intermediate_size")
+        bias = (lambda n: new(n)) if model.given.get("mlp_bias") else (lambda n: None)
+        if dense:
+            wide = new(2 * inner, hidden), bias(2 * inner)
+            yield Call("linear", partial(pt.linear, x, *wide))
+            narrow = new(hidden, inner), bias(hidden)
+            yield Call("linear", partial(pt.linear, new(tokens, inner), *narrow))
+        if served:
+            gated = partial(layers.gated, new(tokens, 2 * inner), model.activation)
+            yield Call("gated", gated)
+        return
+    if model.family not in ROUTERS:
+        return
+    count, chosen = model.experts, of("num_experts_per_tok", "experts_per_token")
+    inner, biased = of("moe_intermediate_size", "intermediate_size"), model.family == "gpt_oss"
+    gate = new(count, hidden), new(count) if biased else None
+    yield Call("linear", partial(pt.linear, x, *gate))
+    scores = new(tokens, count)
+    yield Call("router", partial(layers.router, scores, chosen, style=model.family))
+    if dense and served:
+        kind = torch.float32 if model.family == "mixtral" else x.dtype
+        places = _empty(tokens, chosen, dtype=torch.int32)
+        given = [x, _empty(tokens, chosen, dtype=kind), places]
+        given += [new(count, 2 * inner, hidden), new(count, hidden, inner)]
+        given += [new(count, 2 * inner), new(count, hidden)] if biased else []
+        yield Call("experts", partial(layers.experts, *given, activation=model.activation))
+
+
+def _next_tokens(model: Model, dtype: torch.dtype, rows: int) -> Iterator[Call]:
+    """Yields the LM head, draws and log-probabilities of so many requests."""
+    hidden, vocabulary = model.size("hidden_size"), model.size("vocab_size")
+    new = partial(_empty, dtype=dtype)
+    yield Call("linear", partial(pt.linear, new(rows, hidden), new(vocabulary, hidden)))
+    logits = new(rows, vocabulary)
+    if cap := model.given.get("final_logit_softcapping"):
+        yield Call("softcapped", partial(layers.softcapped, logits, cap))
+    yield Call("sample", partial(pt.sample, logits))
+    settings: dict[str, Any] = {
+        **{n: _empty(rows, dtype=torch.float32) for n in ("temperature", "top_p", "min_p")},
+        **{n: _empty(rows, dtype=torch.int64) for n in ("seed", "offset")},
+        "top_k": _empty(rows, dtype=torch.int32),
+    }
+    yield Call("sample", partial(pt.sample, logits, **settings))
+    ids = _empty(rows, dtype=torch.int64)
+    yield Call("token_logprobs", partial(pt.token_logprobs, logits, ids))
+    yield Call("log_softmax", partial(pt.log_softmax, logits.to(torch.float32), -1))
+    yield Call("topk", partial(pt.topk, logits, 1))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ptxgen.arguments import dtype
 from ptxgen.ui import emit, emit_json, missing, note, pairs, plural, table
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def add_commands(commands: Any) -> None:
     action.add_argument(
         "model", metavar="MODEL", type=Path, help="a folder with config.json, or such a file"
     )
-    action.add_argument("--dtype", help="bfloat16, float16 or float32 (default: the model's)")
+    action.add_argument(
+        "--dtype", type=dtype, help="bfloat16, float16 or float32 (default: the model's)"
+    )
     for name, default, what in (
         ("max-num-batched-tokens", 8192, "tokens of the largest batch (default: %(default)s)"),
         ("max-num-seqs", 256, "requests of the largest batch (default: %(default)s)"),

@@ -21,6 +21,7 @@ import ptxgen.torch as pt
 from ptxgen.engines import layers
 from ptxgen.engines.vllm.models import NORMS, ROUTERS
 from ptxgen.errors import DeviceError, OptionError, PtxgenError
+from ptxgen.numerics.dtype import FULL
 from ptxgen.program.launch import kernels_of
 from ptxgen.runtime import get_device
 from ptxgen.runtime.compiling import CompilingDevice
@@ -119,8 +120,9 @@ class Model:
         return ACTIVATIONS.get(self.family, str(found))
 
     def dtype(self, name: str | None = None) -> torch.dtype:
-        """Returns the dtype called ``name``, by default the configuration's, or bfloat16."""
+        """Returns the dtype ``name``, short or full; by default that of the configuration."""
         found = name or self.given.get("dtype") or self.given.get("torch_dtype") or "bfloat16"
+        found = FULL.get(found, found)
         if found not in DTYPES:
             raise OptionError(f"dtype is {found!r}; takes {', '.join(DTYPES)}")
         return DTYPES[found]

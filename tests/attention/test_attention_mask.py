@@ -28,6 +28,9 @@ from ptxgen.tiles.attention_grad import KERNELS
 
 LONG = pytest.mark.long
 KINDS = ("causal", "left", "right", "packed", "chunks", "prefix", "sparse", "late", "none", "all")
+SHORT = ("left", "packed", "sparse", "late")
+"""Kinds of masks that have words of all sorts: zero, full, and mixed; the others are long tests."""
+OF_KINDS = [pytest.param(kind, marks=() if kind in SHORT else LONG) for kind in KINDS]
 
 
 def mask(kind, seqs, heads, queries, keys, seed=3):
@@ -158,7 +161,7 @@ def check(q, k, v, kernel, **how):
         pytest.param(4, 128, (2, 2), marks=LONG),
     ],
 )
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", OF_KINDS)
 def test_forward(kind, warps, head, heads):
     """NaN and infinite keys and values change only rows that see them."""
     (own, shared), (queries, keys) = heads, (70, 230)
@@ -238,7 +241,7 @@ MORE = (12, 64, (4, 1)), (8, 128, (6, 1)), (4, 128, (2, 2)), (4, 192, (2, 1))
 @pytest.mark.parametrize(
     ("kind", "warps", "head", "heads"),
     [
-        *((kind, 8, 64, (3, 1)) for kind in KINDS),
+        *(pytest.param(kind, 8, 64, (3, 1), marks=() if kind in SHORT else LONG) for kind in KINDS),
         *(pytest.param(kind, *MORE[i % len(MORE)], marks=LONG) for i, kind in enumerate(KINDS)),
     ],
 )

@@ -137,6 +137,7 @@ print(len(prove.prove([of])))
 """
 
 
+@pytest.mark.long
 def test_a_verdict_is_that_of_any_process() -> None:
     """Every search takes the same steps to the same answer, whatever hashes are and was before."""
     told = []

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from ptxgen.cost.gpu import Rates
 from ptxgen.runtime import registry
 from ptxgen.runtime.device import Device
-from ptxgen.runtime.launch import Dim3, Function, Parameters, Prepared, TensorBox
+from ptxgen.runtime.launch import Dim3, Function, GenericLaunch, Parameters, TensorBox
 
 
 class CompilingDevice(Device):
@@ -59,7 +59,7 @@ class CompilingDevice(Device):
         programmatic: bool = False,
     ) -> _NoLaunch:
         """Returns a launch that does nothing when it is fired."""
-        return _NoLaunch(Prepared(function, grid, block, params, pointers, what, programmatic))
+        return _NoLaunch(function, grid, block, params, pointers, what, programmatic)
 
     # -- primitives, which do nothing ---------------------------------------------
     def _load(self, image: bytes, symbol: str) -> int:
@@ -99,18 +99,10 @@ class CompilingDevice(Device):
         pass
 
 
-class _NoLaunch:
-    """A launch that does nothing."""
+class _NoLaunch(GenericLaunch):
+    """A launch that does nothing: addresses of meta tensors are apart, but no pointers."""
 
-    __slots__ = ("_of",)
-
-    def __init__(self, of: Prepared) -> None:
-        self._of = of
-
-    @property
-    def prepared(self) -> tuple[Prepared, ...]:
-        """The arguments that this launch was prepared from, as a tuple of one."""
-        return (self._of,)
+    __slots__ = ()
 
     def fire(self, stream: int, *pointers: int) -> None:
         pass

@@ -11,7 +11,7 @@ import sys
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 import stand_in
@@ -248,14 +248,12 @@ def trainer(monkeypatch):
         out[0].copy_(q + turn)
         out[1].copy_(k - turn)
 
-    made = ModuleType("ptxgen.engines.layers")
-    made.rms_norm, made.gated, made.rotary = rms_norm, gated, rotary
-    made.softcapped = lambda x, cap: x + cap
-    monkeypatch.setitem(sys.modules, "ptxgen.engines.layers", made)
-    layers = importlib.import_module("ptxgen.engines.vllm.layers")
-    layers.trainer.cache_clear()
-    yield SimpleNamespace(seen=seen, torch=torch)
-    layers.trainer.cache_clear()
+    made = {"rms_norm": rms_norm, "gated": gated, "rotary": rotary}
+    made["softcapped"] = lambda x, cap: x + cap
+    layers = importlib.import_module("ptxgen.engines.layers")
+    for name, function in made.items():
+        monkeypatch.setattr(layers, name, function)
+    return SimpleNamespace(seen=seen, torch=torch)
 
 
 @pytest.mark.parametrize("forward", ["forward_native", "forward_cuda"])

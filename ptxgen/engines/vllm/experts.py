@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from ptxgen.engines.vllm.layers import DTYPES, ROUNDING, count, leave, trainer
+from ptxgen.engines import layers as trainer
+from ptxgen.engines.vllm.layers import DTYPES, ROUNDING, count, leave
 
 ACTIVATIONS = {"silu": "silu", "gelu": "gelu", "gelu_tanh": "gelu_tanh", "swigluoai": "gpt_oss"}
 """Activations of experts that are served: vLLM's name, and that of the layers."""
@@ -39,7 +40,7 @@ def route(original: Callable[..., Any]) -> Callable[..., Any]:
         style = getattr(self, ROUNDING)
         count("router", "router", router_logits)
         with torch.no_grad():
-            weights, chosen = trainer().router(
+            weights, chosen = trainer.router(
                 router_logits, self.top_k, style=style, normalize=self.renormalize
             )
         return weights, chosen.to(indices_type or torch.int32)
@@ -70,7 +71,7 @@ def compute(original: Callable[..., Any]) -> Callable[..., Any]:
         weights = layer.w13_weight, layer.w2_weight
         activation = ACTIVATIONS[layer.activation.value]
         with torch.no_grad():
-            return trainer().experts(
+            return trainer.experts(
                 x, topk_weights, topk_ids, *weights, *biases, activation=activation
             )
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 import torch
 
 import ptxgen.torch as pt
+from ptxgen.engines import layers as trainer
 from ptxgen.engines.audit import REPORT
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
@@ -24,12 +24,6 @@ NAME, ROUNDING, TABLE = "ptxgen_name", "ptxgen_rounding", "ptxgen_table"
 """Attributes that a loaded model's layers get: name in the model, style of a norm, and table of cos
 and sin of a rotary embedding.
 """
-
-
-@cache
-def trainer() -> Any:
-    """Returns the module of layers with the roundings of `transformers`."""
-    return import_module("ptxgen.engines.layers")
 
 
 @cache
@@ -108,7 +102,7 @@ def linear(original: Callable[..., Any]) -> Callable[..., Any]:
 
 # -- norms ------------------------------------------------------------------------------------
 def _rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, style: str) -> torch.Tensor:
-    found: torch.Tensor = trainer().rms_norm(x, weight, eps, style=style)
+    found: torch.Tensor = trainer.rms_norm(x, weight, eps, style=style)
     return found
 
 
@@ -119,7 +113,7 @@ def _rms_norm_fake(x: torch.Tensor, weight: torch.Tensor, eps: float, style: str
 def _add_rms_norm(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float, style: str
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    y, total = trainer().rms_norm(x, weight, eps, residual, style=style)
+    y, total = trainer.rms_norm(x, weight, eps, residual, style=style)
     return y, total
 
 
@@ -157,8 +151,7 @@ def gemma_rms_norm(original: Callable[..., Any]) -> Callable[..., Any]:
 
 # -- gated activations ------------------------------------------------------------------------
 def _gated(x: torch.Tensor, activation: str) -> torch.Tensor:
-    found: torch.Tensor = trainer().gated(x, activation)
-    return found
+    return trainer.gated(x, activation)
 
 
 def _gated_fake(x: torch.Tensor, activation: str) -> torch.Tensor:
@@ -208,7 +201,7 @@ def gelu_and_mul(original: Callable[..., Any]) -> Callable[..., Any]:
 def _rotary(
     positions: torch.Tensor, query: torch.Tensor, key: torch.Tensor, table: torch.Tensor
 ) -> None:
-    trainer().rotary(positions, query, key, table, out=(query, key))
+    trainer.rotary(positions, query, key, table, out=(query, key))
 
 
 def _rotary_fake(
@@ -262,7 +255,7 @@ def logits(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, lm_head, hidden_states, embedding_bias)
         count(self, "softcapped", x)
         with torch.no_grad():
-            x = trainer().softcapped(x, self.soft_cap)
+            x = trainer.softcapped(x, self.soft_cap)
         return x if self.scale == 1.0 else x * self.scale
 
     return forward

@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
+from ptxgen.engines import layers as trainer
 from ptxgen.engines.audit import REPORT, Layer
 from ptxgen.engines.vllm.experts import experts_fault, router_fault
-from ptxgen.engines.vllm.layers import DTYPES, NAME, ROUNDING, TABLE, trainer
+from ptxgen.engines.vllm.layers import DTYPES, NAME, ROUNDING, TABLE
 from ptxgen.engines.vllm.operators import watch_first_calls
 from ptxgen.errors import OptionError
 
@@ -97,14 +98,14 @@ def _give_table(module: Any, config: Any, dtype: torch.dtype) -> None:
     if len(found) != 1 or not module.is_neox_style:
         return
     try:
-        frequencies, scaling = trainer().inverse_frequencies(config, found[0])
+        frequencies, scaling = trainer.inverse_frequencies(config, found[0])
     except OptionError:  # a type whose frequencies depend on the batch
         return
     if 2 * len(frequencies) != module.rotary_dim:
         return
     cache = module.cos_sin_cache
     how = {"dtype": dtype, "device": cache.device}
-    table = trainer().rotary_table(frequencies, scaling, len(cache), **how)
+    table = trainer.rotary_table(frequencies, scaling, len(cache), **how)
     module.register_buffer(TABLE, table, persistent=False)
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ptxgen.bench import as_shipped
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.runner import Area, add_list
 from ptxgen.errors import OptionError, PtxgenError
@@ -72,11 +73,7 @@ MODELS: Mapping[str, Model] = MappingProxyType(
             "LlamaForCausalLM",
             32,
             model_type="llama",
-            hidden_size=4096,
-            intermediate_size=14336,
-            num_key_value_heads=8,
-            vocab_size=128256,
-            rope_theta=500000.0,
+            **as_shipped.MODELS["Llama-8B"].sizes,
         ),
         "Qwen3-30B-A3B": _model(
             "Qwen3MoeForCausalLM",

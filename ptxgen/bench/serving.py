@@ -21,6 +21,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -36,7 +37,7 @@ REQUESTS, PROMPT, TOKENS = 64, 512, 64
 CONTEXT, TOGETHER = 2048, (1, 32, 128)
 """Tokens of a prompt, and numbers of requests, of which times between tokens are taken."""
 WARM, STEPS = 8, 64
-"""Tokens of each request before the timed ones, and timed ones."""
+"""Tokens of each request before the timed ones, and of one timing."""
 REPEATS = 5
 LONGEST = 4096
 """Most tokens of a request."""
@@ -143,8 +144,8 @@ def serve(asked: str) -> None:
     times = {"start": 1e3 * (time.perf_counter() - began)}
     vocabulary = MODELS[given["model"]].sizes["vocab_size"]
     same = is_invariant(partial(_replies, llm), partial(_prompts, vocabulary))
-    for name, work in _work(llm, vocabulary).items():
-        times[name] = statistics.median(work() for _ in range(given["repeats"]))
+    for name, work in _work(llm, vocabulary, given["repeats"]).items():
+        times[name] = statistics.median(work())
     print(json.dumps({"times": times, "same": same}), flush=True)
 
 
@@ -229,21 +230,24 @@ def is_invariant(replies: Callable[..., Any], prompts: Callable[..., Any]) -> bo
     return bool(same and replies([*ragged, first], TOKENS)[-1] == alone)
 
 
-def _work(llm: Any, vocabulary: int) -> dict[str, Callable[[], float]]:
-    """Returns calls by work; each returns ms."""
+def _work(llm: Any, vocabulary: int, repeats: int) -> dict[str, Callable[[], list[float]]]:
+    """Returns calls by work; each returns ``repeats`` times in ms."""
     prompts = partial(_prompts, vocabulary)
 
-    def generate(count: int) -> float:
+    def generate(count: int) -> list[float]:
+        return [once(count) for _ in range(repeats)]
+
+    def once(count: int) -> float:
         given = [{"prompt_token_ids": p} for p in prompts(REQUESTS, PROMPT, time.time_ns() % 1000)]
         began = time.perf_counter()
         llm.generate(given, _options(count), use_tqdm=False)
         return 1e3 * (time.perf_counter() - began)
 
-    def tokens(together: int) -> float:
+    def tokens(together: int) -> list[float]:
         drawn = prompts(together, CONTEXT, time.time_ns() % 1000)
-        return 1e3 * between_tokens(llm.llm_engine, drawn, _options)
+        return [1e3 * s for s in between_tokens(llm.llm_engine, drawn, _options, repeats)]
 
-    work: dict[str, Callable[[], float]] = {
+    work: dict[str, Callable[[], list[float]]] = {
         f"{REQUESTS} x ({PROMPT} + {TOKENS})": partial(generate, TOKENS),
         f"prefill {REQUESTS} x {PROMPT}": partial(generate, 1),
     }
@@ -253,17 +257,20 @@ def _work(llm: Any, vocabulary: int) -> dict[str, Callable[[], float]]:
 
 
 def between_tokens(
-    engine: Any, prompts: Sequence[Sequence[int]], options: Callable[[int], Any]
-) -> float:
-    """Returns the seconds between two tokens of a request, while all requests decode: over
-    :data:`STEPS` tokens of each, after :data:`WARM`.
+    engine: Any,
+    prompts: Sequence[Sequence[int]],
+    options: Callable[[int], Any],
+    repeats: int,
+) -> list[float]:
+    """Returns seconds between two tokens of a request, while all requests decode: ``repeats``
+    times, each over :data:`STEPS` tokens of every request, after :data:`WARM`.
 
     ``options(count)``: sampling parameters for ``count`` tokens.
     """
     made: dict[str, int] = {}  # tokens by request
     for i, prompt in enumerate(prompts):
         # More tokens than are timed, so that no request ends before the others are timed.
-        how = options(WARM + 2 * STEPS)
+        how = options(WARM + (repeats + 1) * STEPS)
         engine.add_request(f"{i} of {time.time_ns()}", {"prompt_token_ids": prompt}, how)
 
     def until(least: int) -> tuple[float, int]:
@@ -272,12 +279,14 @@ def between_tokens(
                 made[output.request_id] = len(output.outputs[0].token_ids)
         return time.perf_counter(), sum(made.values())
 
-    begin, first = until(WARM)
-    end, last = until(WARM + STEPS)
+    marks = [until(WARM + i * STEPS) for i in range(repeats + 1)]
     engine.abort_request(list(made))
     while engine.has_unfinished_requests():
         engine.step()
-    return (end - begin) * len(made) / (last - first)
+    return [
+        (end - begin) * len(made) / (last - first)
+        for (begin, first), (end, last) in pairwise(marks)
+    ]
 
 
 # -- all ways -------------------------------------------------------------------------------
@@ -343,7 +352,8 @@ class Serving(Area):
             found[way] = run_way(way, case, layers, repeats)
             if way == "ours" and not found[way]["same"]:
                 raise WrongBitsError(f"{case}: request 0 depends on other requests")
-            note(f"{case}, {way}: {found[way]['times']['start'] / 1e3:.0f} s to start")
+            shown = (f"{work} {ms:.2f} ms" for work, ms in found[way]["times"].items())
+            note(f"{case}, {way}: {'; '.join(shown)}")
         same = [way for way, of in found.items() if of["same"]]
         empty = Row(case, layers, "", 0.0, 0.0, 0.0, same)
         for work in next(iter(found.values()))["times"]:

@@ -23,7 +23,7 @@ class Engine:
         self.clock = 0.0
 
     def add_request(self, name: str, prompt: dict[str, list[int]], most: int) -> None:
-        assert most > serving.WARM + serving.STEPS and prompt["prompt_token_ids"]
+        assert most > serving.WARM + 2 * serving.STEPS and prompt["prompt_token_ids"]
         self.waiting.append(name)
 
     def step(self) -> list[Any]:
@@ -49,8 +49,8 @@ class Engine:
 def test_tokens_are_timed_while_all_requests_decode(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine()
     monkeypatch.setattr(serving.time, "perf_counter", lambda: engine.clock)
-    found = serving.between_tokens(engine, [[5], [6], [7]], lambda most: most)
-    assert found == pytest.approx(3.0, rel=1e-12) and not engine.has_unfinished_requests()
+    found = serving.between_tokens(engine, [[5], [6], [7]], lambda most: most, 2)
+    assert found == pytest.approx([3.0, 3.0], rel=1e-12) and not engine.has_unfinished_requests()
 
 
 def prompts(many: int, length: int, seed: int) -> list[list[int]]:

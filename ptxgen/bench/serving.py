@@ -112,6 +112,7 @@ class Row:
     without, ``invariant_ms`` with ``VLLM_BATCH_INVARIANT=1``; 0 for a way that was not run.
 
     ``same``: ways in which request 0 had the same tokens and log-probabilities in every batch.
+    ``ours_pages``, ``stock_pages``: pages of the KV cache that fitted into memory; 0: not known.
     """
 
     model: str
@@ -121,6 +122,8 @@ class Row:
     stock_ms: float
     invariant_ms: float
     same: Sequence[str]
+    ours_pages: int = 0
+    stock_pages: int = 0
 
     @property
     def ratio(self) -> float:
@@ -135,8 +138,9 @@ class Row:
 
 # -- one way, in a process of its own -------------------------------------------------------
 def serve(asked: str) -> None:
-    """Serves a model in this process, and prints times in ms by work, and whether request 0 had the
-    same bits in every batch, as JSON. ``asked``: model, layers and repeats, as JSON.
+    """Serves a model in this process, and prints as JSON: times in ms by work, whether request 0
+    had the same bits in every batch, and the number of pages of the KV cache. ``asked``: model,
+    layers and repeats, as JSON.
     """
     given = json.loads(asked)
     began = time.perf_counter()
@@ -146,7 +150,8 @@ def serve(asked: str) -> None:
     same = is_invariant(partial(_replies, llm), partial(_prompts, vocabulary))
     for name, work in _work(llm, vocabulary, given["repeats"]).items():
         times[name] = statistics.median(work())
-    print(json.dumps({"times": times, "same": same}), flush=True)
+    pages = llm.llm_engine.vllm_config.cache_config.num_gpu_blocks
+    print(json.dumps({"times": times, "same": same, "pages": pages}), flush=True)
 
 
 def _load(model: Model, layers: int) -> Any:
@@ -355,7 +360,8 @@ class Serving(Area):
             shown = (f"{work} {ms:.2f} ms" for work, ms in found[way]["times"].items())
             note(f"{case}, {way}: {'; '.join(shown)}")
         same = [way for way, of in found.items() if of["same"]]
-        empty = Row(case, layers, "", 0.0, 0.0, 0.0, same)
+        pages = [found[way]["pages"] if way in found else 0 for way in ("ours", "stock")]
+        empty = Row(case, layers, "", 0.0, 0.0, 0.0, same, *pages)
         for work in next(iter(found.values()))["times"]:
             times = {f"{way}_ms": of["times"][work] for way, of in found.items()}
             yield replace(empty, work=work, **times)

@@ -77,7 +77,7 @@ def child(same: str = "ours invariant", fails: str = "") -> Any:
         asked = json.loads(command[-1])
         assert asked["layers"] == 2 and asked["repeats"] == 1
         times = {"start": 9e3, "work": {"ours": 2.0, "stock": 3.0, "invariant": 5.0}[way]}
-        line = json.dumps({"times": times, "same": way in same})
+        line = json.dumps({"times": times, "same": way in same, "pages": len(way)})
         return SimpleNamespace(
             returncode=int(way == fails), stdout=f"warning\n{line}\n", stderr="no memory"
         )
@@ -93,6 +93,7 @@ def test_rows_of_the_three_ways(
     start, row = area.timed(area.cases())
     assert (start.work, start.ours_ms, row.work, row.layers) == ("start", 9e3, "work", 2)
     assert (row.ratio, row.invariant_ratio, [*row.same]) == (1.5, 2.5, ["ours", "invariant"])
+    assert (row.ours_pages, row.stock_pages) == (len("ours"), len("stock"))
     area.show([start, row], [])
     assert "1.500" in capsys.readouterr().out
     monkeypatch.setattr(subprocess, "run", child(same="invariant"))

@@ -28,6 +28,7 @@ SIZES_MOST = 64
 CONTRACTS = {
     "attention": {"float32": "attention32", "": "attention"},
     "linear": {"float32": "fma", "": "tc16"},
+    "quantized_linear": {"float32": "fma", "": "tc16"},
     "experts": {"float32": "fma", "": "tc16"},
     "gated": {"": "pointwise"},
     "router": {"": "rows"},
@@ -65,12 +66,15 @@ class Layer(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A counted call: the layer's name, the operation, its dtype and its sizes."""
+    """A counted call: the layer's name, the operation, its dtype, its sizes, and the format of a
+    quantized weight.
+    """
 
     layer: str
     operation: str
     dtype: str
     sizes: tuple[int, ...]
+    format: str = ""
 
 
 class Report:
@@ -109,9 +113,16 @@ class Report:
         return self.mode == "audit"
 
     # -- entries ------------------------------------------------------------------------------
-    def call(self, layer: str, operation: str, dtype: str, sizes: tuple[int, ...] = ()) -> None:
+    def call(
+        self,
+        layer: str,
+        operation: str,
+        dtype: str,
+        sizes: tuple[int, ...] = (),
+        format: str = "",
+    ) -> None:
         """Counts a call. Beyond SIZES_MOST different sizes of a layer, sizes are left out."""
-        made = Call(layer, operation, dtype, sizes)
+        made = Call(layer, operation, dtype, sizes, format)
         if made not in self.calls:
             self._sizes[layer, operation] += 1
             if self._sizes[layer, operation] > SIZES_MOST:
@@ -178,7 +189,8 @@ class Report:
         for made, number in self.calls.items():
             family = FAMILIES.get(made.operation) or _family(*made[1:])
             contract = _contract(made.operation, made.dtype)
-            counted[made.layer, made.operation, made.dtype, contract, family] += number
+            dtype = f"{made.dtype} by {made.format}" if made.format else made.dtype
+            counted[made.layer, made.operation, dtype, contract, family] += number
         return [dict(zip(_HEAD, (*key, n), strict=True)) for key, n in counted.items()]
 
     def _at_exit(self, process: int) -> None:
@@ -204,16 +216,17 @@ def _contract(operation: str, dtype: str) -> str:
 
 
 @cache
-def _family(operation: str, dtype: str, sizes: tuple[int, ...]) -> str:
+def _family(operation: str, dtype: str, sizes: tuple[int, ...], format: str) -> str:
     """Returns the family of the kernels that compute a product [N, K] of these sizes on this
     machine's GPU, or on an H200 where there is none; empty if they are not known.
     """
-    if operation != "linear" or not sizes or 0 in sizes:
+    if operation not in ("linear", "quantized_linear") or not sizes or 0 in sizes:
         return ""
     from ptxgen.ops.explaining import explain
 
+    options = {"format": format} if format else {"layout": "nk"}
     try:
-        found = explain(operation, *sizes, dtype=dtype, layout="nk", gpu=_gpu())
+        found = explain(operation, *sizes, dtype=dtype, gpu=_gpu(), **options)
     except PtxgenError:
         return ""
     launches = getattr(found, "launches", ())

@@ -199,10 +199,7 @@ class _Folder(_Source):
                 raise
             except Exception as error:  # safetensors' own class, and OSError
                 raise CheckpointError(f"{file} cannot be read: {error}") from error
-        try:
-            self._read = _reader(method, how)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError(f"quantization_config cannot be read: {error!r}") from error
+        self._read = reader(method, how)
         self._mxfp4 = method == "mxfp4"
 
     def has_experts(self, name: str) -> bool:
@@ -271,9 +268,19 @@ _SCALES = ("scales", "weight_scale", "weight_scale_inv")
 """Last parts of names of tensors that only quantized layers have."""
 
 
-def _reader(method: str, how: Mapping[str, Any]) -> Reader:
+def reader(method: str, how: Mapping[str, Any]) -> Reader:
     """Returns the function that makes weights, for a ``quant_method`` and its options. Raises
     CheckpointError for one that is not read.
+    """
+    try:
+        return _reader(method, how)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"quantization_config cannot be read: {error!r}") from error
+
+
+def _reader(method: str, how: Mapping[str, Any]) -> Reader:
+    """Returns the function that makes weights; raises as :func:`reader`, or KeyError, TypeError or
+    AttributeError for options of another form.
     """
 
     def takes(name: str, value: Any, *taken: Any) -> None:
@@ -330,6 +337,7 @@ def _compressed(how: Mapping[str, Any], takes: Callable[..., None]) -> Reader:
     """
     format = how.get("format")
     takes("format", format, *_FORMATS)
+    takes("transform_config", how.get("transform_config") or None, None)
     kind, sizes = _FORMATS[str(format)]
     groups = how["config_groups"].values()
     for group in groups:

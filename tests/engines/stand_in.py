@@ -18,6 +18,36 @@ def marked(x, *size):
     return x.new_full(size or x.shape, -7.0)
 """
 
+_CREATE = """
+    def create_weights(self, layer: torch.nn.Module, input_size_per_partition: int,
+                       output_partition_sizes: list[int], input_size: int, output_size: int,
+                       params_dtype: torch.dtype, **extra_weight_attrs):
+        k, n = input_size_per_partition, sum(output_partition_sizes)
+        layer.rows, of = n, self.quant_config
+        register(layer, extra_weight_attrs["weight_loader"],
+"""
+_REST = """
+    def process_weights_after_loading(self, layer: torch.nn.Module) -> None:
+        layer.repacked = {name: p.dtype for name, p in layer.named_parameters()}
+
+    def apply(self, layer: torch.nn.Module, x: torch.Tensor, bias: torch.Tensor | None = None):
+        return marked(x, *x.shape[:-1], layer.rows)
+"""
+_METHODS = (
+    _BASE
+    + """
+from vllm.model_executor.layers.linear import LinearMethodBase, register
+
+class Config:
+    def __init__(self, **options):
+        self.full_config = self.config = options
+        self.weight_block_size = options.get("weight_block_size")
+
+    def groups(self, k):
+        return k // self.full_config["group_size"]
+"""
+)
+
 MODULES = {
     "__init__": f"__version__ = {VERSION!r}",
     "platforms/__init__": """
@@ -155,9 +185,21 @@ class UnquantizedLinearMethod:
     def apply(self, layer: nn.Module, x: torch.Tensor, bias: torch.Tensor | None = None):
         return marked(x, *x.shape[:-1], layer.weight.shape[0])
 
+class LinearMethodBase:
+    def __init__(self, quant_config):
+        self.quant_config = self.quantization_config = quant_config
+
+def register(layer, loader, **made):
+    for name, (shape, dtype, output_dim) in made.items():
+        parameter = BasevLLMParameter(torch.zeros(shape, dtype=dtype), loader, output_dim)
+        layer.register_parameter(name, parameter)
+
 class BasevLLMParameter(nn.Parameter):
-    def __new__(cls, data):
+    def __new__(cls, data, *options):
         return super().__new__(cls, data=data, requires_grad=False)
+
+    def __init__(self, data, weight_loader=None, output_dim=None):
+        self.weight_loader, self.output_dim = weight_loader, output_dim
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -166,12 +208,53 @@ class BasevLLMParameter(nn.Parameter):
 class LinearBase(PluggableLayer):
     def __init__(self, weight, bias=None, quant_method=None):
         super().__init__()
-        self.weight, self.bias = BasevLLMParameter(weight), bias
-        self.quant_method = quant_method or UnquantizedLinearMethod()
+        if weight is not None:
+            self.weight = BasevLLMParameter(weight)
+        self.bias, self.quant_method = bias, quant_method or UnquantizedLinearMethod()
 
     def forward(self, x):
         return self.quant_method.apply(self, x, self.bias)
+
+    def weight_loader_v2(self, param, loaded_weight, part=0):
+        if param.output_dim is None:
+            return param.data.copy_(loaded_weight)
+        size = loaded_weight.shape[param.output_dim]
+        param.data.narrow(param.output_dim, part * size, size).copy_(loaded_weight)
 """,
+    "model_executor/layers/quantization/auto_awq": f"""{_METHODS}
+class BaseAWQLinearMethod(LinearMethodBase):{_CREATE}
+            qweight=((k, n // 8), torch.int32, 1), qzeros=((of.groups(k), n // 8), torch.int32, 1),
+            scales=((of.groups(k), n), params_dtype, 1))
+
+class AutoAWQLinearMethod(BaseAWQLinearMethod):{_REST}
+class AutoAWQMarlinLinearMethod(LinearMethodBase):
+    {_CREATE}
+            qweight=((k, n // 8), torch.int32, 1), qzeros=((of.groups(k), n // 8), torch.int32, 1),
+            scales=((of.groups(k), n), params_dtype, 1))
+{_REST}""",
+    "model_executor/layers/quantization/auto_gptq": f"""{_METHODS}
+class AutoGPTQLinearMethod(LinearMethodBase):{_CREATE}
+            qweight=((k * of.full_config["bits"] // 32, n), torch.int32, 1),
+            g_idx=((k,), torch.int32, None),
+            scales=((of.groups(k), n), params_dtype, 1),
+            qzeros=((of.groups(k), n * of.full_config["bits"] // 32), torch.int32, 1))
+{_REST}""",
+    "model_executor/layers/quantization/fp8": f"""{_METHODS}
+class Fp8LinearMethod(LinearMethodBase):
+    fp8_linear = "kernel"
+{_CREATE}
+            weight=((n, k), torch.float8_e4m3fn, 0),
+            weight_scale_inv=((-(-n // 128), -(-k // 128)), torch.float32, 0))
+{_REST}""",
+    "model_executor/layers/quantization/compressed_tensors/compressed_tensors": f"""{_METHODS}
+class CompressedTensorsWNA16:
+    pass
+
+class CompressedTensorsLinearMethod(LinearMethodBase):{_CREATE}
+            weight_packed=((n, k * of.bits // 32), torch.int32, 0),
+            weight_scale=((n, k // 128), params_dtype, 0),
+            weight_shape=((2,), torch.int64, None))
+{_REST}""",
     "model_executor/layers/vocab_parallel_embedding": _BASE
     + """
 class UnquantizedEmbeddingMethod:
@@ -347,7 +430,7 @@ class BaseModelLoader:
         self.model = model
 
     def load_model(self, vllm_config: "VllmConfig", model_config, prefix: str = ""):
-        return self.model
+        return self.model if hasattr(self.model, "modules") else self.model()
 """,
     "model_executor/layers/attention": """
 from torch import nn

@@ -22,7 +22,7 @@ from ptxgen import engines
 from ptxgen.cli import main
 from ptxgen.engines import hooks, vllm
 from ptxgen.engines.audit import REPORT
-from ptxgen.engines.vllm.hooks import BACKEND, HOOKS
+from ptxgen.engines.vllm.hooks import BACKEND, HOOKS, QUANTIZED
 from ptxgen.errors import EngineError, OptionError
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,8 @@ def forget() -> None:
     REPORT.reset()
     for name in [n for n in sys.modules if n.partition(".")[0] == "vllm"]:
         del sys.modules[name]
-    for name in ("attention", "experts", "layers", "models", "operators", "sampler", "config"):
+    parts = ("attention", "experts", "layers", "models", "operators", "quantized", "sampler")
+    for name in (*parts, "config"):
         sys.modules.pop(f"{vllm.__name__}.{name}", None)
         vars(vllm).pop(name, None)
 
@@ -98,7 +99,7 @@ def is_marked(x):
 # -- the table ------------------------------------------------------------------------------
 def test_the_stand_in_has_every_signature(installed):
     pytest.importorskip("torch", reason="needs PyTorch")
-    for hook in HOOKS:
+    for hook in (*HOOKS, *QUANTIZED):
         assert hooks.describe(at(hook)) == hook.signature, hook.target
         assert hooks.read_signature(hook) == hook.signature, hook.target
 
@@ -107,8 +108,8 @@ def test_the_stand_in_has_every_signature(installed):
 def test_the_sources_of_vllm_have_every_signature(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(REAL.submodule_search_locations[0]).parent))
     monkeypatch.delitem(sys.modules, "vllm", raising=False)
-    found = {hook.target: hooks.read_signature(hook) for hook in HOOKS}
-    assert found == {hook.target: hook.signature for hook in HOOKS}
+    found = {hook.target: hooks.read_signature(hook) for hook in (*HOOKS, *QUANTIZED)}
+    assert found == {hook.target: hook.signature for hook in (*HOOKS, *QUANTIZED)}
 
 
 def test_the_entry_point_is_the_function():
@@ -559,14 +560,15 @@ def model(**layers):
     return made
 
 
-def load(made, family="llama", mode=0, **options):
+def load(made, family="llama", mode=0, quant_config=None, **options):
     import torch
 
     text = SimpleNamespace(model_type=family, **options)
     config = SimpleNamespace(hf_text_config=text, dtype=torch.bfloat16)
     loader = the("vllm.model_executor.model_loader.base_loader:BaseModelLoader")
     compilation = SimpleNamespace(mode=mode)
-    return loader(made).load_model(SimpleNamespace(compilation_config=compilation), config)
+    given = SimpleNamespace(compilation_config=compilation, quant_config=quant_config)
+    return loader(made).load_model(given, config)
 
 
 def test_layers_of_a_loaded_model(register):
@@ -622,6 +624,222 @@ def test_strict_refuses_a_model_by_name(register):
     layer = the(f"{LAYERS}.linear:LinearBase")(drawn(4, 16))
     with pytest.raises(EngineError, match=r"a product of torch.float32 by torch.bfloat16"):
         layer(drawn(1, 16, dtype=torch.float32))
+
+
+# -- quantized checkpoints --------------------------------------------------------------------
+QUANT = f"{LAYERS}.quantization"
+CASES = {
+    "awq": ("awq", "auto_awq:AutoAWQLinearMethod"),
+    "awq_marlin": ("awq", "auto_awq:AutoAWQMarlinLinearMethod"),
+    "gptq": ("gptq", "auto_gptq:AutoGPTQLinearMethod"),
+    "act_order": ("act_order", "auto_gptq:AutoGPTQLinearMethod"),
+    "fp8": ("fp8", "fp8:Fp8LinearMethod"),
+    "packed": ("packed", "compressed_tensors.compressed_tensors:CompressedTensorsLinearMethod"),
+    "packed8": ("packed8", "compressed_tensors.compressed_tensors:CompressedTensorsLinearMethod"),
+}
+"""Checkpoints: their scheme, and vLLM's method that loads it."""
+N, K = 128, 256
+
+
+class Quantized:
+    """A layer of two fused weights, as vLLM makes it of a checkpoint; ``parts``: tensors of each of
+    them; ``separate``: layers of a trainer with one of them each.
+    """
+
+    def __init__(self, case, **more):
+        import torch
+        from scheme_cases import SCHEMES
+
+        scheme, method = CASES[case]
+        draw, options, _ = SCHEMES[scheme]
+        self.options = {**options, **more}
+        torch.manual_seed(7)
+        self.parts = [draw(N, K) for _ in range(2)]
+        if scheme == "act_order":
+            self.parts[1]["g_idx"] = self.parts[0]["g_idx"]
+        module = f"{QUANT}.{method.partition(':')[0]}"
+        self.config = the(f"{module}:Config")(**self.options)
+        self.config.bits = 8 if scheme == "packed8" else 4
+        self.method = the(f"{QUANT}.{method}")(self.config)
+        self.layer = the(f"{LAYERS}.linear:LinearBase")(None, drawn(2 * N), self.method)
+        if scheme.startswith("packed"):
+            self.layer.scheme = the(f"{module}:CompressedTensorsWNA16")()
+
+    def fill(self, parts=None):
+        """Loads the tensors into vLLM's parameters."""
+        for name, parameter in self.layer.named_parameters():
+            for i, part in enumerate(parts or self.parts):
+                if name in part:
+                    parameter.weight_loader(parameter, part[name], i)
+
+    def make(self, parts=None, dtype=None):
+        """Creates, loads and processes the layer, and returns a model that has it."""
+        import torch
+
+        self.layer._parameters.clear()
+        given = self.layer, K, [N, N], K, 2 * N, dtype or torch.bfloat16
+        self.method.create_weights(*given, weight_loader=self.layer.weight_loader_v2)
+        self.fill(parts)
+        self.method.process_weights_after_loading(self.layer)
+        return model(proj=self.layer)
+
+    def load(self):
+        return load(self.make, quant_config=self.config)
+
+    def expected(self, x, parts=None):
+        """The bits of separate products, as those of a trainer that was converted."""
+        import torch
+
+        import ptxgen.torch as pt
+        from ptxgen.torch.checkpoints import reader
+
+        read = reader(self.options["quant_method"], self.options)
+        found = [pt.quantized_linear(x, read(part, (N, K))) for part in parts or self.parts]
+        dense = [ptxgen.quantized.dequantize(read(p, (N, K)), "bfloat16") for p in self.parts]
+        if parts is None:
+            assert torch.equal(found[0], pt.linear(x, dense[0], layout="nk"))
+        return torch.cat(found, -1)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_quantized_weights_become_the_trainers(register, case):
+    """Fused weights have the bits of separate ones, which are those of the dense weight."""
+    import torch
+
+    register("audit")
+    of = Quantized(case)
+    made = of.load()
+    x, layer = drawn(3, K), of.layer
+    found = layer(x)
+    plain = of.method.apply(layer, x)
+    assert torch.equal(plain, of.expected(x)) and torch.equal(layer(x[:1]), found[:1])
+    assert torch.equal(plain, of.method.apply(layer, torch.cat((x, drawn(40, K, seed=3))))[:3])
+    assert not is_marked(found) and not torch.equal(plain, found)  # a bias
+    assert not hasattr(layer, "repacked")  # vLLM's kernels have not seen it
+    # Nothing of vLLM's is left that could be written to without notice.
+    assert {n.partition("_")[0] for n, _ in made.proj.named_parameters()} == {"ptxgen"}
+    assert REPORT.layers["proj"].operation == "quantized_linear" and not REPORT.left
+    from scheme_cases import SCHEMES
+
+    format = SCHEMES[CASES[case][0]][2]
+    rows = REPORT.as_dict()["calls"]
+    assert {row["dtype"] for row in rows} == {f"bfloat16 by {format}"}
+    assert {row["contract"] for row in rows} == {f"tc16/{ptxgen_version('tc16')}"}
+    assert {row["family"].partition("+")[0] for row in rows} == {"quantized"}
+    with pytest.raises(EngineError, match=rf"proj: a product of torch.float64 by {format}"):
+        layer(x.double())
+    hooked = {hook.target for hook in QUANTIZED} & {*REPORT.hooks}
+    assert len(hooked) == (6 if case.startswith("awq") else 3)
+
+
+def test_quantized_weights_are_loaded_anew(register):
+    """In place, as vLLM's ``reload_weights``, which copies to the parameters that it had."""
+    import torch
+
+    register()
+    of = Quantized("act_order")
+    of.load()
+    layer, x = of.layer, drawn(3, K)
+    before = dict(layer.named_parameters())
+    fresh = [{**part, "scales": part["scales"].flip(0)} for part in of.parts]
+    of.make(fresh)
+    for name, parameter in layer.named_parameters():
+        before[name].data.copy_(parameter)
+    layer._parameters.update(before)
+    assert torch.equal(of.method.apply(layer, x), of.expected(x, fresh))
+    wide = [{**part, "scales": part["scales"].float() / 3} for part in of.parts]
+    with pytest.raises(EngineError, match=r"of int4_zero_point_ordered_g64.* of int4_.*_f32; lo"):
+        of.make(wide)
+    other = [fresh[0], {**fresh[1], "g_idx": fresh[1]["g_idx"].flip(0)}]
+    with pytest.raises(EngineError, match=r"is of none: its fused weights have groups in differen"):
+        of.make(other)
+
+
+def activations(of):
+    of.options["config_groups"]["group_0"]["input_activations"] = {"num_bits": 8}
+
+
+def no_blocks(of):
+    of.config.weight_block_size = None
+
+
+def another_scheme(of):
+    of.layer.scheme = type("CompressedTensorsW8A8Int8", (), {})()
+
+
+def another_order(of):
+    of.parts[1]["g_idx"] = of.parts[0]["g_idx"].flip(0)
+
+
+def shared_blocks(of):
+    of.config.weight_block_size = [96, 128]
+
+
+LEFT = {
+    "awq": (None, {"version": "gemv"}, "version of quantization_config is 'gemv'; awq takes"),
+    "awq_marlin": (None, {"quant_method": None}, "quant_method of quantization_config is 'None'"),
+    "gptq": (None, {"dynamic": {"+:.*": {}}}, "its layers have options of their own"),
+    "act_order": (another_order, {}, "its fused weights have groups in different orders"),
+    "fp8": (no_blocks, {}, "its scales are not of blocks, and its activations are quantized"),
+    "packed": (activations, {}, "input_activations of quantization_config is {'num_bits': 8}, but"),
+    "packed8": (another_scheme, {}, "its scheme is CompressedTensorsW8A8Int8"),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_quantized_weights_that_are_left(register, case):
+    """They stay vLLM's, in the dtypes that it has, and are refused by ``strict``."""
+    import copy
+
+    import torch
+
+    change, more, why = LEFT[case]
+    for mode in ("on", "strict"):
+        register(mode)
+        of = Quantized(case, **more)
+        of.config.config = of.config.full_config = of.options = copy.deepcopy(of.options)
+        if change:
+            change(of)
+        if mode == "on":
+            of.load()
+            assert is_marked(of.layer(drawn(3, K))) and "proj" in REPORT.layers
+            left = REPORT.layers["proj"].why
+            assert left.startswith(f"its weight is quantized ({type(of.method).__name__}: {why}")
+            assert {*of.layer.repacked.values()} <= {torch.int32, torch.bfloat16, torch.int64} or (
+                case == "fp8"
+            )
+        else:
+            with pytest.raises(EngineError, match=r"proj: its weight is quantized") as error:
+                of.load()
+            assert why in str(error.value)
+        hooks.remove()
+        REPORT.reset()
+
+
+def test_activations_that_vllm_quantizes_are_left(register, monkeypatch):
+    register()
+    monkeypatch.setenv("VLLM_MARLIN_INPUT_DTYPE", "int8")
+    Quantized("gptq").load()
+    assert "(VLLM_MARLIN_INPUT_DTYPE)" in REPORT.layers["proj"].why
+    monkeypatch.delenv("VLLM_MARLIN_INPUT_DTYPE")
+    of = Quantized("fp8")
+    shared_blocks(of)
+    of.load()
+    assert "its parts of (128, 128) rows share blocks of 96" in REPORT.layers["proj"].why
+
+
+def test_the_operator_of_quantized_products(register):
+    import torch
+
+    register()
+    of = Quantized("gptq")
+    of.load()
+    layer = of.layer
+    arrays = [getattr(layer, f"ptxgen_{n}", None) for n in ("data", "scales", "offsets")]
+    arrays = [None if a is None else a.detach() for a in arrays]
+    given = (drawn(3, K), *arrays, None, None, layer.bias, layer.ptxgen_format)
+    operator = torch.ops.vllm.ptxgen_quantized_linear.default
+    torch.library.opcheck(operator, given, test_utils=("test_schema", "test_faketensor"))
 
 
 # -- operators between layers -----------------------------------------------------------------
@@ -1081,7 +1299,11 @@ def test_the_command(installed, monkeypatch, capsys):
     monkeypatch.delenv("PTXGEN_VLLM", raising=False)
     assert main(["engines"]) == 0
     text = capsys.readouterr().out
-    assert "0.26.0" in text and "0.26 to 0.33" in text and text.count(" fits") == len(HOOKS)
+    assert (
+        "0.26.0" in text
+        and "0.26 to 0.33" in text
+        and text.count(" fits") == len((*HOOKS, *QUANTIZED))
+    )
     path = installed / "vllm" / "model_executor" / "layers" / "activation.py"
     kept = path.read_text()
     try:

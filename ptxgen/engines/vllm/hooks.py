@@ -1,4 +1,4 @@
-"""HOOKS: each function of vLLM that the extension replaces, calls or implements."""
+"""HOOKS and QUANTIZED: each function of vLLM that the extension replaces, calls or implements."""
 
 from __future__ import annotations
 
@@ -216,3 +216,50 @@ HOOKS = (
     ),
 )
 """Functions of vLLM 0.26 to 0.33, in the order of a model's layers."""
+
+_METHODS = f"{_LAYERS}.quantization"
+_CREATES = (
+    "(self, layer, input_size_per_partition, output_partition_sizes, input_size, output_size, "
+    "params_dtype, **extra_weight_attrs)"
+)
+
+_QUANTIZED = (
+    "auto_awq:AutoAWQMarlinLinearMethod",
+    "auto_gptq:AutoGPTQLinearMethod",
+    "fp8:Fp8LinearMethod",
+    "compressed_tensors.compressed_tensors:CompressedTensorsLinearMethod",
+)
+
+QUANTIZED = tuple(
+    Hook(
+        "quantized linear layers",
+        f"{_METHODS}.{owner}",
+        name,
+        signature,
+        f"ptxgen.engines.vllm.quantized:{replacement}",
+    )
+    for name, signature, replacement, owners in (
+        (
+            "create_weights",
+            _CREATES,
+            "create_weights",
+            ("auto_awq:BaseAWQLinearMethod", *_QUANTIZED),
+        ),
+        (
+            "process_weights_after_loading",
+            "(self, layer)",
+            "process_weights",
+            ("auto_awq:AutoAWQLinearMethod", *_QUANTIZED),
+        ),
+        (
+            "apply",
+            "(self, layer, x, bias=None)",
+            "multiply",
+            ("auto_awq:AutoAWQLinearMethod", *_QUANTIZED),
+        ),
+    )
+    for owner in owners
+)
+"""Functions of linear methods of quantized checkpoints, which are replaced when a model is loaded
+whose configuration is in the same module. Others are not imported.
+"""

@@ -41,16 +41,23 @@ def operator(
     return getattr(torch.ops.vllm, name).default
 
 
-def count(layer: Any, operation: str, x: torch.Tensor, weight: torch.Tensor | None = None) -> None:
-    """Counts a call of an operation in the report, in mode ``audit``. ``weight`` [N, K]: that of a
-    product, whose sizes decide the kernels.
+def count(
+    layer: Any,
+    operation: str,
+    x: torch.Tensor,
+    weight: tuple[int, ...] | None = None,
+    format: str = "",
+) -> None:
+    """Counts a call of an operation in the report, in mode ``audit``. ``weight``: shape (N, K) of a
+    product's weight, and ``format``: that of a quantized one, which decide the kernels.
     """
     if REPORT.counting and not torch.compiler.is_compiling():
         sizes: tuple[int, ...] = ()
         if weight is not None:
-            n, k = weight.shape
+            n, k = weight
             sizes = x.numel() // k, n, k
-        REPORT.call(name_of(layer), operation, str(x.dtype).removeprefix("torch."), sizes)
+        dtype = str(x.dtype).removeprefix("torch.")
+        REPORT.call(name_of(layer), operation, dtype, sizes, format)
 
 
 def leave(layer: Any, why: str) -> None:
@@ -94,7 +101,7 @@ def linear(original: Callable[..., Any]) -> Callable[..., Any]:
         if x.dtype not in DTYPES or weight.dtype is not x.dtype:
             leave(layer, f"a product of {x.dtype} by {weight.dtype}")
             return original(self, layer, x, bias)
-        count(layer, "linear", x, weight)
+        count(layer, "linear", x, tuple(weight.shape))
         return product(x, weight, bias)
 
     return apply

@@ -12,6 +12,7 @@ from ptxgen.engines.audit import REPORT, Layer
 from ptxgen.engines.vllm.experts import experts_fault, router_fault
 from ptxgen.engines.vllm.layers import DTYPES, NAME, ROUNDING, TABLE
 from ptxgen.engines.vllm.operators import watch_first_calls
+from ptxgen.engines.vllm.quantized import install_for, product_fault
 from ptxgen.errors import OptionError
 
 NORMS = {
@@ -40,9 +41,11 @@ parameter of ``OAIAttention``, are an argument of the attention in it."""
 def load_model(original: Callable[..., Any]) -> Callable[..., Any]:
     """Extends the loading of a model by :func:`prepare`. In modes ``strict`` and ``audit`` the
     operators of its first forward pass are watched, unless it is compiled: then they are fused.
+    Linear methods of a quantized model are replaced before: only then are they imported.
     """
 
     def load(self: Any, vllm_config: Any, model_config: Any, prefix: str = "") -> Any:
+        install_for(vllm_config.quant_config, f"{REPORT.engine} {REPORT.version}")
         model = original(self, vllm_config, model_config, prefix)
         prepare(model, model_config)
         if REPORT.mode in ("strict", "audit") and not vllm_config.compilation_config.mode:
@@ -54,7 +57,7 @@ def load_model(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def prepare(model: torch.nn.Module, model_config: Any) -> None:
     """Names the layers of a model in the report, and gives them the trainer's roundings and tables
-    of cos and sin. Nothing is derived from weights, so these may change in place at any time.
+    of cos and sin. Nothing is derived from weights here, so these may change in place at any time.
 
     Raises EngineError in mode ``strict`` for a model with a layer that no operation serves, and for
     one of whose family the roundings were not compared.
@@ -130,7 +133,7 @@ def describe(module: torch.nn.Module, kinds: list[str], dtype: torch.dtype) -> L
 def _product(module: Any, dtype: torch.dtype) -> tuple[str, str]:
     method = type(module.quant_method).__name__
     if method not in ("UnquantizedLinearMethod", "UnquantizedEmbeddingMethod"):
-        return "", f"its weight is quantized ({method})"
+        return "quantized_linear", product_fault(module)
     weight = getattr(module, "weight", None)
     if weight is not None and (weight.dtype is not dtype or dtype not in DTYPES):
         return "", f"its weight has dtype {weight.dtype}"

@@ -125,10 +125,14 @@ def create_weights(original: Callable[..., Any]) -> Callable[..., Any]:
 def _load_groups(
     layer: Any, param: Any, loaded_weight: torch.Tensor, *given: Any, **options: Any
 ) -> Any:
-    """Loads ``g_idx`` as the layer does, which keeps that of the last fused weight, and notes it:
-    all must be equal. It is bound to the layer as vLLM's loaders are, which rebinds them.
+    """Notes ``g_idx`` of each fused weight, as all must be equal, and loads the first. vLLM would
+    load each of them over the one before, and count it: a layer that is reloaded would be processed
+    before its last tensors are there. It is bound to the layer as vLLM's loaders are, which vLLM
+    rebinds.
     """
     vars(layer).setdefault(ORDERS, []).append(loaded_weight)
+    if any(part not in (None, 0, "q") for part in (*given, *options.values())):
+        return None
     made: Created = getattr(layer, CREATED)
     return getattr(layer, made.loader)(param, loaded_weight, *given, **options)
 

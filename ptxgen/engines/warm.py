@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +20,18 @@ import torch
 import ptxgen.torch as pt
 from ptxgen.engines import layers
 from ptxgen.engines.vllm.models import NORMS, ROUTERS
-from ptxgen.errors import DeviceError, OptionError, PtxgenError
+from ptxgen.errors import CheckpointError, DeviceError, OptionError, PtxgenError
 from ptxgen.numerics.dtype import FULL
+from ptxgen.numerics.formats import format_named
+from ptxgen.ops.quantized_weight import zeros
 from ptxgen.program.launch import kernels_of
 from ptxgen.runtime import get_device
 from ptxgen.runtime.compiling import CompilingDevice
 from ptxgen.runtime.cpu import GPU, SMS
 from ptxgen.runtime.registry import META
 from ptxgen.spec import KernelSpec, architecture_named
+from ptxgen.torch.checkpoints import reader
+from ptxgen.torch.functional import multiplied
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 """Dtypes of models, by name."""
@@ -35,6 +39,8 @@ CAPTURED = (1, 2, 4, *range(8, 256, 8), *range(256, 513, 16))
 """Numbers of tokens for which vLLM captures CUDA graphs."""
 PREFILLS = tuple(1 << i for i in range(10, 18))
 """Numbers of tokens of larger batches, which stand for all between them."""
+BLOCK = 128
+"""Columns of the weight that stands for a quantized checkpoint's: a multiple of all blocks."""
 PAGES = 1 << 15
 """Number of pages of the cache; a real one is as large as memory is."""
 KEY_NORMS = ("qwen3", "qwen3_moe")
@@ -119,6 +125,11 @@ class Model:
         found = self.given.get("hidden_activation") or self.given.get("hidden_act") or ""
         return ACTIVATIONS.get(self.family, str(found))
 
+    @property
+    def quantization(self) -> Mapping[str, Any]:
+        """Options by which the checkpoint's weights are quantized; empty if they are not."""
+        return self.given.get("quantization_config") or {}
+
     def dtype(self, name: str | None = None) -> torch.dtype:
         """Returns the dtype ``name``, short or full; by default that of the configuration."""
         found = name or self.given.get("dtype") or self.given.get("torch_dtype") or "bfloat16"
@@ -133,8 +144,13 @@ class Model:
         if self.family not in NORMS:
             why = f"it is read as that of a Llama; those of {', '.join(NORMS)} were compared"
             found.append((f"model type {self.family!r}", why))
-        if self.given.get("quantization_config"):
-            found.append(("linear layers", "their weights are quantized, so vLLM multiplies"))
+        if self.quantization:
+            try:
+                _format(json.dumps(self.quantization), BLOCK, self.dtype())
+            except PtxgenError as error:
+                found.append(("linear layers", f"their weights are quantized: {error}"))
+            if self.experts:
+                found.append(("experts", "their weights are quantized, so vLLM multiplies"))
         if self.experts and self.family not in ROUTERS:
             found.append(("mixture of experts", f"takes {', '.join(ROUTERS)}"))
         if self.activation not in layers.ACTIVATIONS:
@@ -216,7 +232,6 @@ def _layer(model: Model, limits: Limits, dtype: torch.dtype, tokens: int) -> Ite
     heads = of("num_attention_heads")
     shared = of("num_key_value_heads", "num_attention_heads")
     style = "gemma" if family.startswith("gemma") else NORMS.get(family, "llama")
-    dense = not model.given.get("quantization_config")
     biased = bool(model.given.get("attention_bias"))
     x, weight = new(tokens, hidden), new(hidden)
     norm = partial(layers.rms_norm, x, weight, 1e-6, style=style)
@@ -224,12 +239,8 @@ def _layer(model: Model, limits: Limits, dtype: torch.dtype, tokens: int) -> Ite
     yield Call("rms_norm", partial(norm, x))
 
     width = (heads + 2 * shared) * head
-    if dense:
-        bias = new(width) if biased else None
-        yield Call("linear", partial(pt.linear, x, new(width, hidden), bias))
-        bias = new(hidden) if biased else None
-        attended = new(tokens, heads * head)
-        yield Call("linear", partial(pt.linear, attended, new(hidden, heads * head), bias))
+    yield from _product(model, x, width, biased)
+    yield from _product(model, new(tokens, heads * head), hidden, biased)
     by_head = new(tokens, width).view(tokens, -1, head)  # queries, keys and values
     q, k = by_head[:, :heads], by_head[:, heads : heads + shared]
     if family in KEY_NORMS:
@@ -241,6 +252,79 @@ def _layer(model: Model, limits: Limits, dtype: torch.dtype, tokens: int) -> Ite
     yield Call("rotary", partial(layers.rotary, positions, q, k, table, out=(q, k)))
     yield from _attention(model, limits, q, (shared, head))
     yield from _feed_forward(model, x)
+
+
+# -- products -----------------------------------------------------------------------------------
+def _product(model: Model, x: torch.Tensor, n: int, biased: bool) -> Iterator[Call]:
+    """Yields the product of ``x`` [M, K] by a weight [N, K] of the model, quantized as its
+    checkpoint's are; nothing for one that is not read.
+    """
+    k, new = x.shape[-1], partial(_empty, dtype=x.dtype)
+    bias = new(n) if biased else None
+    try:
+        name = _format(json.dumps(model.quantization), k, model.dtype())
+    except PtxgenError:
+        return
+    if name:
+        arrays = zeros(format_named(name), (n, k), {"device": META})
+        yield Call("quantized_linear", partial(multiplied, x, arrays, bias, name))
+    else:
+        yield Call("linear", partial(pt.linear, x, new(n, k), bias))
+
+
+@cache
+def _format(quantization: str, k: int, dtype: torch.dtype) -> str:
+    """Returns the name of the format that weights [N, K] of a checkpoint get; empty if they are not
+    quantized. It is that of a small weight of zeros, read as the checkpoint is. ``quantization``:
+    its options, as JSON; ``dtype``: that of its scales.
+
+    Raises CheckpointError, ShapeError or OptionError for weights that are not read.
+    """
+    options = json.loads(quantization)
+    if not options:
+        return ""
+    read = reader(str(options.get("quant_method")), options)
+    try:
+        tensors = _tensors(options, k, dtype)
+    except (KeyError, TypeError, StopIteration) as error:
+        raise CheckpointError(f"quantization_config cannot be read: {error!r}") from error
+    q = read(tensors, (BLOCK, k))
+    return "" if q is None else q.prepared().format.name
+
+
+def _tensors(options: Mapping[str, Any], k: int, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """Returns tensors of zeros, as a checkpoint has them for a weight [:data:`BLOCK`, K]."""
+    method, n = options["quant_method"], BLOCK
+    if method == "fp8":
+        high, wide = options.get("weight_block_size") or (BLOCK, BLOCK)
+        scales = torch.zeros(-(-n // high), -(-k // wide))
+        weight = torch.zeros(n, k, dtype=torch.float8_e4m3fn)
+        return {"weight": weight, "weight_scale_inv": scales}
+    words = partial(torch.zeros, dtype=torch.int32)
+    if method == "compressed-tensors":
+        how = next(iter(options["config_groups"].values()))["weights"]
+        bits, groups = how["num_bits"], k // _group(how.get("group_size"), k)
+        packed = {"weight_packed": words(n, k * bits // 32)}
+        if not how.get("symmetric", True):
+            packed["weight_zero_point"] = words(n * bits // 32, groups)
+        return {**packed, "weight_scale": torch.zeros(n, groups, dtype=dtype)}
+    if method not in ("awq", "gptq"):
+        return {}
+    bits = options.get("bits", 4)
+    group = _group(options.get("group_size", options.get("q_group_size")), k)
+    shape = (k, n * bits // 32) if method == "awq" else (k * bits // 32, n)
+    index = torch.arange(k, dtype=torch.int32) // group
+    return {
+        "qweight": words(*shape),
+        "qzeros": words(k // group, n * bits // 32),
+        "scales": torch.zeros(k // group, n, dtype=dtype),
+        "g_idx": index.flip(0) if options.get("desc_act") else index,
+    }
+
+
+def _group(size: int | None, k: int) -> int:
+    """Returns the number of elements that share a scale: ``size``, or K if it is none or -1."""
+    return k if size is None or size < 1 else size
 
 
 def _attention(
@@ -271,16 +355,12 @@ def _feed_forward(model: Model, x: torch.Tensor) -> Iterator[Call]:
     """Yields the gated layer behind attention, or the mixture of experts."""
     (tokens, hidden), of = x.shape, model.size
     new = partial(_empty, dtype=x.dtype)
-    dense = not model.given.get("quantization_config")
     served = model.activation in layers.ACTIVATIONS
     if not model.experts:
         inner = of("intermediate_size")
-        bias = (lambda n: new(n)) if model.given.get("mlp_bias") else (lambda n: None)
-        if dense:
-            wide = new(2 * inner, hidden), bias(2 * inner)
-            yield Call("linear", partial(pt.linear, x, *wide))
-            narrow = new(hidden, inner), bias(hidden)
-            yield Call("linear", partial(pt.linear, new(tokens, inner), *narrow))
+        biased = bool(model.given.get("mlp_bias"))
+        yield from _product(model, x, 2 * inner, biased)
+        yield from _product(model, new(tokens, inner), hidden, biased)
         if served:
             gated = partial(layers.gated, new(tokens, 2 * inner), model.activation)
             yield Call("gated", gated)
@@ -293,7 +373,7 @@ def _feed_forward(model: Model, x: torch.Tensor) -> Iterator[Call]:
     yield Call("linear", partial(pt.linear, x, *gate))
     scores = new(tokens, count)
     yield Call("router", partial(layers.router, scores, chosen, style=model.family))
-    if dense and served:
+    if served and not model.quantization:
         kind = torch.float32 if model.family == "mixtral" else x.dtype
         places = _empty(tokens, chosen, dtype=torch.int32)
         given = [x, _empty(tokens, chosen, dtype=kind), places]

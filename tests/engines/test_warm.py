@@ -91,6 +91,44 @@ def test_operations_of_families(family):
     assert [part for part, _ in left] == ["more than one most probable token"]
 
 
+WEIGHTS = {"num_bits": 8, "type": "int", "group_size": 32, "symmetric": False}
+QUANTIZED = {
+    "int4_zero_point_g64": (None, {"quant_method": "awq", "bits": 4, "q_group_size": 64}),
+    "int8_zero_point_g64_bf16": (
+        "int8_zero_point_g128_bf16",
+        {"quant_method": "gptq", "bits": 8, "group_size": -1},
+    ),
+    "int4_zero_point_ordered_g32_bf16": (
+        None,
+        {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": True},
+    ),
+    "int8_zero_point_g32_bf16": (
+        None,
+        {
+            **{"quant_method": "compressed-tensors", "format": "pack-quantized"},
+            "config_groups": {"group_0": {"weights": WEIGHTS}},
+        },
+    ),
+    "fp8_e4m3_g64": ("fp8_e4m3", {"quant_method": "fp8", "weight_block_size": [128, 128]}),
+}
+"""Formats of weights with K = 64; those with K = 128, if others; and the checkpoint's options."""
+
+
+@pytest.mark.parametrize("format", QUANTIZED)
+def test_products_of_quantized_checkpoints(format):
+    wide, options = QUANTIZED[format]
+    dtype = "float16" if format == "int4_zero_point_g64" else "bfloat16"
+    limits = warm.Limits(max_num_batched_tokens=1, max_num_seqs=1)
+    kernels, left = found(limits=limits, quantization_config=options, dtype=dtype)
+    assert [part for part, _ in left] == ["more than one most probable token"]
+    sizes = [(128, 64, format), (64, 64, format), (256, 64, format), (64, 128, wide or format)]
+    launches = [
+        explain("quantized_linear", 1, n, k, dtype=dtype, format=f).launches for n, k, f in sizes
+    ]
+    assert {*kernels["quantized_linear"]} == {x.kernel for each in launches for x in each}
+    assert kernels["linear"]  # of the LM head
+
+
 def test_parts_that_are_left():
     kernels, left = found("phi", quantization_config={"bits": 4}, hidden_act="relu2")
     assert [part for part, _ in left] == [

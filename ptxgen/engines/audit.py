@@ -224,7 +224,7 @@ def _family(operation: str, dtype: str, sizes: tuple[int, ...], format: str) -> 
         return ""
     from ptxgen.ops.explaining import explain
 
-    options = {"format": format} if format else {"layout": "nk"}
+    options: dict[str, Any] = {"format": format} if format else {"layout": "nk"}
     try:
         found = explain(operation, *sizes, dtype=dtype, gpu=_gpu(), **options)
     except PtxgenError:

@@ -55,6 +55,7 @@ class _Installed:
 
 
 _installed: list[_Installed] = []
+_deferred: list[Hook] = []
 
 
 # -- signatures -------------------------------------------------------------------------------
@@ -128,8 +129,23 @@ def install(hooks: Iterable[Hook], engine: str) -> None:
             _replace(hook, owner, member)
 
 
+def defer(hooks: Iterable[Hook]) -> None:
+    """Keeps hooks for :func:`install_deferred`: those of modules that few models need."""
+    _deferred[:] = hooks
+
+
+def install_deferred(module: str, engine: str) -> list[Hook]:
+    """Replaces the functions of the deferred hooks of one of the engine's modules, and returns the
+    hooks. Raises as :func:`install`.
+    """
+    found = [hook for hook in _deferred if hook.owner.partition(":")[0] == module]
+    install(found, engine)
+    return found
+
+
 def remove() -> None:
-    """Puts all originals back, the last replaced first."""
+    """Puts all originals back, the last replaced first, and forgets deferred hooks."""
+    _deferred.clear()
     while _installed:
         last = _installed.pop()
         if last.owned:

@@ -732,6 +732,16 @@ def test_quantized_weights_become_the_trainers(register, case):
     assert len(hooked) == (6 if case.startswith("awq") else 3)
 
 
+def test_quantized_methods_with_another_signature_are_refused(register, monkeypatch):
+    register()
+    of = Quantized("gptq")
+    monkeypatch.setattr(type(of.method), "apply", lambda self, layer, x: x)
+    with pytest.raises(
+        EngineError, match=r"0\.26\.0 is not .*GPTQLinearMethod\.apply takes \(self"
+    ):
+        of.load()
+
+
 def test_quantized_weights_are_loaded_anew(register):
     """In place, as vLLM's ``reload_weights``, which copies to the parameters that it had."""
     import torch
@@ -751,7 +761,7 @@ def test_quantized_weights_are_loaded_anew(register):
     with pytest.raises(EngineError, match=r"of int4_zero_point_ordered_g64.* of int4_.*_f32; lo"):
         of.make(wide)
     other = [fresh[0], {**fresh[1], "g_idx": fresh[1]["g_idx"].flip(0)}]
-    with pytest.raises(EngineError, match=r"is of none: its fused weights have groups in differen"):
+    with pytest.raises(EngineError, match=r"is of none: its fused weights have groups in"):
         of.make(other)
 
 

@@ -8,7 +8,8 @@ processes before it reads a model's configuration. The variable ``PTXGEN_VLLM`` 
 - ``audit``: serves as ``on``, counts calls by layer, and writes the report at exit.
 - ``off``: leaves vLLM as it is.
 
-:data:`ptxgen.engines.vllm.hooks.HOOKS` lists every function that is replaced. Needs vLLM 0.26 or
+:data:`ptxgen.engines.vllm.hooks.HOOKS` lists every function that is replaced at start,
+``QUANTIZED`` those that are replaced when a quantized model is loaded. Needs vLLM 0.26 or
 newer, below 0.34: ``pip install ptxgen[vllm]``.
 """
 
@@ -70,8 +71,8 @@ def register() -> None:
         raise EngineError(f"vLLM has version {found or 'unknown'}; the extension {takes}")
     from vllm.platforms import current_platform
 
-    from ptxgen.engines.hooks import install
-    from ptxgen.engines.vllm.hooks import BACKEND, HOOKS
+    from ptxgen.engines.hooks import defer, install
+    from ptxgen.engines.vllm.hooks import BACKEND, HOOKS, QUANTIZED
 
     REPORT.begin("vLLM", found, word)
     try:
@@ -79,6 +80,7 @@ def register() -> None:
             REPORT.leave("vLLM", "the platform is not CUDA, so nothing is replaced")
             return
         install(HOOKS, f"vLLM {found}")
+        defer(QUANTIZED)
     except EngineError:
         REPORT.reset()
         raise

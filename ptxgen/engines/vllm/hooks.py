@@ -218,11 +218,6 @@ HOOKS = (
 """Functions of vLLM 0.26 to 0.33, in the order of a model's layers."""
 
 _METHODS = f"{_LAYERS}.quantization"
-_CREATES = (
-    "(self, layer, input_size_per_partition, output_partition_sizes, input_size, output_size, "
-    "params_dtype, **extra_weight_attrs)"
-)
-
 _QUANTIZED = (
     "auto_awq:AutoAWQMarlinLinearMethod",
     "auto_gptq:AutoGPTQLinearMethod",
@@ -231,30 +226,25 @@ _QUANTIZED = (
 )
 
 QUANTIZED = tuple(
-    Hook(
-        "quantized linear layers",
-        f"{_METHODS}.{owner}",
-        name,
-        signature,
-        f"ptxgen.engines.vllm.quantized:{replacement}",
-    )
+    Hook("quantized linear layers", f"{_METHODS}.{owner}", name, signature, replacement)
     for name, signature, replacement, owners in (
         (
             "create_weights",
-            _CREATES,
-            "create_weights",
+            "(self, layer, input_size_per_partition, output_partition_sizes, input_size, "
+            "output_size, params_dtype, **extra_weight_attrs)",
+            "ptxgen.engines.vllm.quantized:create_weights",
             ("auto_awq:BaseAWQLinearMethod", *_QUANTIZED),
         ),
         (
             "process_weights_after_loading",
             "(self, layer)",
-            "process_weights",
+            "ptxgen.engines.vllm.quantized:process_weights",
             ("auto_awq:AutoAWQLinearMethod", *_QUANTIZED),
         ),
         (
             "apply",
             "(self, layer, x, bias=None)",
-            "multiply",
+            "ptxgen.engines.vllm.quantized:multiply",
             ("auto_awq:AutoAWQLinearMethod", *_QUANTIZED),
         ),
     )

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ptxgen.engines.audit import REPORT
-from ptxgen.engines.hooks import install
-from ptxgen.engines.vllm.hooks import QUANTIZED
+from ptxgen.engines.hooks import install_deferred
 from ptxgen.engines.vllm.layers import DTYPES, count, name_of, operator
 from ptxgen.errors import EngineError, PtxgenError
 from ptxgen.numerics.weight_format import ARRAYS
@@ -76,12 +75,9 @@ def install_for(quant_config: Any, engine: str) -> None:
     """Replaces the linear methods in the module of a quantization's configuration; none for a
     quantization of which no format is read. ``engine``: name and version, for messages.
 
-    Raises EngineError as :func:`ptxgen.engines.hooks.install`.
+    Raises EngineError as :func:`ptxgen.engines.hooks.install`, for another signature.
     """
-    module = type(quant_config).__module__
-    hooks = [hook for hook in QUANTIZED if hook.owner.partition(":")[0] == module]
-    install(hooks, engine)
-    for hook in hooks:
+    for hook in install_deferred(type(quant_config).__module__, engine):
         if hook.target not in REPORT.hooks:
             REPORT.hooks.append(hook.target)
 
@@ -146,7 +142,7 @@ def process_weights(original: Callable[..., Any]) -> Callable[..., Any]:
     Raises EngineError for reloaded weights of another format.
     """
 
-    def process(self: Any, layer: Any) -> None:
+    def process(self: Any, layer: Any) -> Any:
         made = getattr(layer, CREATED, None)
         if made is None:
             return original(self, layer)

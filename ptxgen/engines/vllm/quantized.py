@@ -33,6 +33,9 @@ SCALES = ("scales", "weight_scale")
 SCHEME = "CompressedTensorsWNA16"
 """Scheme of compressed-tensors whose weights are packed integers, and whose activations are not
 quantized."""
+KEPT = "weight_shape"
+"""Parameter that nothing is derived from. vLLM loads it for each fused weight, the last time behind
+the processing of a layer that is reloaded."""
 PREFIX = "ptxgen_"
 """Beginning of the names of the parameters that a layer gets, one for each array of its weight."""
 CREATED, FORMAT, FAULT = "ptxgen_created", "ptxgen_format", "ptxgen_fault"
@@ -164,7 +167,7 @@ def process_weights(original: Callable[..., Any]) -> Callable[..., Any]:
                 scale = layer._parameters[name]
                 scale.data = scale.data.to(dtype)
             return original(self, layer)
-        for name in {*ALL, "weight_shape"} & layer._parameters.keys():
+        for name in ({*ALL} - {KEPT}) & layer._parameters.keys():
             delattr(layer, name)
         for name, array in zip(ARRAYS, q.operands, strict=True):
             if array is not None:

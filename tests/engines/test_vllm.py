@@ -764,6 +764,7 @@ def test_quantized_weights_are_loaded_anew(register):
     other = [fresh[0], {**fresh[1], "g_idx": fresh[1]["g_idx"].flip(0)}]
     with pytest.raises(EngineError, match=r"is of none: its fused weights have groups in"):
         of.make(other)
+    assert torch.equal(layer.g_idx.data, other[0]["g_idx"])  # the first alone is loaded
 
 
 def activations(of):

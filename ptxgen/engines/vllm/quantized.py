@@ -130,7 +130,8 @@ def _load_groups(
     rebinds.
     """
     vars(layer).setdefault(ORDERS, []).append(loaded_weight)
-    if any(part not in (None, 0, "q") for part in (*given, *options.values())):
+    parts = [part[0] if isinstance(part, tuple) else part for part in (*given, *options.values())]
+    if any(part not in (None, 0, "q") for part in parts):
         return None
     made: Created = getattr(layer, CREATED)
     return getattr(layer, made.loader)(param, loaded_weight, *given, **options)

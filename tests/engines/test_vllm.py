@@ -153,9 +153,9 @@ def test_off_and_unknown_modes(register):
 
 def test_another_version_is_refused(register, monkeypatch):
     before = [at(hook) for hook in HOOKS]
-    for version in ("0.25.1", "0.34.0", ""):
+    for version in ("0.25.1", "0.28.0", ""):
         monkeypatch.setattr(vllm, "installed_version", lambda version=version: version)
-        with pytest.raises(EngineError, match=rf"version {version or 'unknown'}.*0\.26 to 0\.33"):
+        with pytest.raises(EngineError, match=rf"version {version or 'unknown'}.*0\.26 to 0\.27"):
             register()
     assert [at(hook) for hook in HOOKS] == before and not REPORT.engine
 
@@ -1313,7 +1313,7 @@ def test_the_command(installed, monkeypatch, capsys):
     text = capsys.readouterr().out
     assert (
         "0.26.0" in text
-        and "0.26 to 0.33" in text
+        and "0.26 to 0.27" in text
         and text.count(" fits") == len((*HOOKS, *QUANTIZED))
     )
     path = installed / "vllm" / "model_executor" / "layers" / "activation.py"

@@ -10,7 +10,7 @@ processes before it reads a model's configuration. The variable ``PTXGEN_VLLM`` 
 
 :data:`ptxgen.engines.vllm.hooks.HOOKS` lists every function that is replaced at start,
 ``QUANTIZED`` those that are replaced when a quantized model is loaded. Needs vLLM 0.26 or
-newer, below 0.34: ``pip install ptxgen[vllm]``.
+0.27: ``pip install ptxgen[vllm]``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ptxgen.errors import EngineError, OptionError, proposal
 MODES = ("on", "strict", "audit", "off")
 VARIABLE = "PTXGEN_VLLM"
 """Environment variable of the mode."""
-OLDEST, NEWEST = (0, 26), (0, 33)
+OLDEST, NEWEST = (0, 26), (0, 27)
 """First and last release of vLLM whose functions the hooks fit."""
 
 

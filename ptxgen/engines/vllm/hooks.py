@@ -215,7 +215,7 @@ HOOKS = (
         "dispatch_key=None, tags=())",
     ),
 )
-"""Functions of vLLM 0.26 to 0.33, in the order of a model's layers."""
+"""Functions of vLLM 0.26 and 0.27, in the order of a model's layers."""
 
 _METHODS = f"{_LAYERS}.quantization"
 _QUANTIZED = (

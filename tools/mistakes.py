@@ -980,6 +980,27 @@ MISTAKES = (
         "        return groups[:, [0, -1]]\n",
         tests("test_interp_async.py", "wrong_uses_of_wgmma"),
     ),
+    Mistake(
+        "a relaxed load that acquires what a flag's writer has released",
+        "ptxgen/interp/memory/causality.py",
+        "                if kind.acquires:\n",
+        "                if kind.scope:\n",
+        tests("test_interp_handover.py", "unordered"),
+    ),
+    Mistake(
+        "the last of several threads that read a granule counts for all",
+        "ptxgen/interp/memory/causality.py",
+        "        others = self.reader[granules] != readers  #",
+        "        others = self.reader[granules] < 0  #",
+        tests("test_interp_handover.py", "against_vector_clocks"),
+    ),
+    Mistake(
+        "a bulk store complete once its source has been read",
+        "ptxgen/interp/units/bulk.py",
+        "        if not read and self.wave.causality is not None",
+        "        if self.wave.causality is not None",
+        tests("test_interp_handover.py", "too_early"),
+    ),
     # -- which bits are right -------------------------------------------------------------
     Mistake(
         "sums in f64 that are cut one k later",

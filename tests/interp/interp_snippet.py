@@ -22,12 +22,19 @@ REGISTERS = """\
 """
 
 
-def module(body: str, *, parameters: int = 0, target: str = "sm_90a", head: str = "") -> str:
+def module(
+    body: str,
+    *,
+    parameters: int = 0,
+    target: str = "sm_90a",
+    head: str = "",
+    directives: str = "",
+) -> str:
     """A kernel ``main`` with u64 parameters a0, a1, ... and the usual registers."""
     names = ", ".join(f".param .u64 a{i}" for i in range(parameters))
     return (
         f".version 8.7\n.target {target}\n.address_size 64\n{head}"
-        f".visible .entry main({names})\n{{\n{REGISTERS}{body}\n    ret;\n}}\n"
+        f".visible .entry main({names}) {directives}\n{{\n{REGISTERS}{body}\n    ret;\n}}\n"
     )
 
 
@@ -40,6 +47,7 @@ def run(
     block: int = 32,
     target: str = "sm_90a",
     head: str = "",
+    directives: str = "",
     **settings: Any,
 ) -> NDArray[Any]:
     """Runs ``body`` with pointers to copies of the inputs and of ``out``; the latter's new values.
@@ -59,6 +67,7 @@ def run(
         parameters=len(arrays),
         target=target,
         head=head,
+        directives=directives,
     )
     kernel = device.load(text.encode(), "main")
     packed = struct.pack(f"<{len(pointers)}Q", *pointers)

@@ -6,9 +6,10 @@ A call takes an array of addresses, one per active lane (or a single one for all
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,8 @@ from ptxgen.interp.memory.allocations import (
     Allocation,
     GlobalMemory,
 )
-from ptxgen.interp.memory.proxy import ProxyHistory
+from ptxgen.interp.memory.causality import GlobalHistory, InFlight
+from ptxgen.interp.memory.proxy import PIECE, ProxyHistory
 from ptxgen.interp.memory.race import Conflict
 from ptxgen.interp.text.ptx import Instruction
 
@@ -51,6 +53,8 @@ class Wave(Protocol):
     recent: Allocation | None
     """Allocation that the last global access found; the next access tries it first."""
     history: ProxyHistory
+    causality: GlobalHistory | None
+    """Race check of global memory; None if the kernel orders nothing between CTAs."""
     shared_bytes: int
     shared_start: Lanes
     local: NDArray[np.uint8]
@@ -79,11 +83,17 @@ class Wave(Protocol):
         """Returns an exception that names kernel, instruction and lane; the caller raises it."""
 
     def conflict(
-        self, conflict: Conflict, instruction: Instruction, what: str, lanes: Lanes
+        self,
+        conflict: Conflict,
+        instruction: Instruction,
+        what: str,
+        lanes: Lanes,
+        found: Allocation | None = None,
     ) -> KernelFault:
         """Returns the exception for a race-check conflict in ``instruction``, RaceFault or
         UninitializedFault; the caller raises it. ``what`` names the access in the message ("read");
-        ``lanes``: the lane of each access that was checked.
+        ``lanes``: the lane of each access that was checked; ``found``: the allocation in global
+        memory, None for shared memory.
         """
 
 
@@ -196,6 +206,8 @@ def load_global(wave: Wave, access: Access, address: Array, lanes: ActiveLanes) 
                 wave.lane_at(lanes, at),
                 int(address[at]),
             )
+        if wave.causality is not None:
+            _follow(wave, access, "read", wave.causality.read, found, offsets, which, lanes)
         values: Array = found.rows(access.dtype, access.vector)[offsets // access.width]
         if which is None:
             return values
@@ -222,8 +234,74 @@ def store_global(
                 int(address[0]),
             )
         part = values if which is None or len(values) == 1 else values[which]
-        found.rows(access.dtype, access.vector)[offsets // access.width] = part
+        rows = found.rows(access.dtype, access.vector)
+        if wave.causality is not None:
+            same = (rows[offsets // access.width] == part).reshape(len(offsets), -1).all(axis=1)
+            write = partial(wave.causality.write, same=same)
+            _follow(wave, access, "write", write, found, offsets, which, lanes)
+        rows[offsets // access.width] = part
         found.mark_at(offsets, access.width)
+
+
+_Result = TypeVar("_Result")
+
+
+def _follow(
+    wave: Wave,
+    access: Access,
+    what: str,
+    check: Callable[[Allocation, Lanes, Lanes, int, int, Instruction], _Result],
+    found: Allocation,
+    offsets: Lanes,
+    which: Array | None,
+    lanes: ActiveLanes,
+    width: int = 0,
+) -> _Result:
+    """Passes accesses of one allocation, as :func:`split_by_allocation` yields them, to ``check``,
+    a method of the race check of global memory; raises RaceFault for a conflict. ``width``: bytes
+    of each access; 0: those of ``access``.
+    """
+    own = wave.lanes if lanes is None else lanes
+    if which is not None:
+        own = own[which]
+    try:
+        at = np.broadcast_to(offsets, own.shape)
+        return check(found, at, own, width or access.width, access.site, access.instruction)
+    except Conflict as conflict:
+        raise wave.conflict(conflict, access.instruction, what, own, found) from None
+
+
+def begin_bulk(
+    wave: Wave, access: Access, address: Array, lanes: Lanes, *, writes: bool
+) -> list[tuple[InFlight, Lanes]]:
+    """Starts a bulk copy's accesses of global memory in the race check: reads, or writes if
+    ``writes``. Returns those of each allocation, with their positions in ``address``.
+    """
+    assert wave.causality is not None
+    if not len(address):
+        return []
+    what, check = "bulk read", wave.causality.begin_read
+    if writes:
+        what, check = "bulk write", wave.causality.begin_write
+    width, index = access.width, np.arange(len(address))
+    many = PIECE // width
+    if len(address) % many == 0:  # whole pieces of 16 bytes have smaller shadows
+        pieces, own = address.reshape(-1, many), lanes.reshape(-1, many)
+        steps = np.arange(many, dtype=address.dtype) * address.dtype.type(width)
+        if (
+            not (pieces[:, 0] % PIECE).any()
+            and (pieces - steps == pieces[:, :1]).all()
+            and (own == own[:, :1]).all()
+        ):
+            width, index = PIECE, index[::many]
+            address, lanes = pieces[:, 0], own[:, 0]
+    return [
+        (
+            _follow(wave, access, what, check, found, offsets, which, lanes, width),
+            index if which is None else index[which],
+        )
+        for found, offsets, which in split_by_allocation(wave, access, address, width, lanes)
+    ]
 
 
 # -- shared memory --------------------------------------------------------------------

@@ -37,7 +37,7 @@ from ptxgen.interp.text.ptx import WARP
 Ints = NDArray[np.int64]
 Stamps = NDArray[np.int32]
 Masks = NDArray[np.uint32]
-Kind = Literal["race", "pending", "uninitialised", "unfenced"]
+Kind = Literal["race", "pending", "uninitialised", "unfenced", "noncoherent"]
 
 _NEVER = 0  # the stamp of a granule that nothing has written
 _START = 1  # the stamp of initialised data, and the first floor
@@ -61,7 +61,8 @@ class Conflict(Exception):  # noqa: N818 - what it is
     ``kind``: ``"race"`` (nothing orders it after another access), ``"pending"`` (an asynchronous
     copy to these bytes has not been waited for), ``"uninitialised"`` (a read of bytes never
     written), ``"unfenced"`` (a read of the async proxy after an ordinary write, without a proxy
-    fence). ``index``: position of the first offending access in the arrays passed; ``at``: its
+    fence), ``"noncoherent"`` (a non-coherent load of global memory that the launch writes).
+    ``index``: position of the first offending access in the arrays passed; ``at``: its
     first offending byte. The other access: ``other_lane`` (None if there is none or it was the copy
     engine), ``other_site``, ``other_is_write``.
 
@@ -292,6 +293,7 @@ class SharedHistory:
         self._engine = False  # whether anything has a stamp of the copy engine
         self._object_counts: list[int] = [0] * ctas
         self._column: Ints = np.arange(self.lanes, dtype=np.int64) % threads  # of each writer
+        self._home: Ints = np.arange(self.lanes, dtype=np.int64) // threads  # of each writer
 
     # -- accesses ---------------------------------------------------------------------
 
@@ -478,6 +480,7 @@ class SharedHistory:
         column = self.threads + self._object_counts[cta]
         self._object_counts[cta] += 1
         self._column = np.append(self._column, column)
+        self._home = np.append(self._home, cta)
         if column >= self._columns:
             more = max(32, self._columns - self.threads)
             self._columns += more
@@ -531,6 +534,57 @@ class SharedHistory:
     def merge(self, source: int, target: int) -> None:
         """Joins the vector clock of object ``source`` into that of object ``target``."""
         np.maximum(self._objects[target], self._objects[source], out=self._objects[target])
+
+    # -- order of accesses to other memory ----------------------------------------------
+
+    def stamps(self, lanes: Ints) -> Stamps:
+        """Returns the time with which an access of each of ``lanes`` is stamped now."""
+        found: Stamps = self._clocks[lanes >> 5]
+        return found
+
+    def last_writes(self, at: Ints) -> tuple[Ints, Stamps]:
+        """Returns the writer and the stamp of the last write of the bytes at offsets ``at``.
+
+        A writer is a thread index or, for a copy that completes on a synchronisation object, the
+        object's handle plus :attr:`lanes`.
+        """
+        return self._writer[at // self.granule].astype(np.int64), self._stamp[at // self.granule]
+
+    def homes(self, writers: Ints) -> Ints:
+        """Returns the index of the CTA (with clusters: of the cluster) of each writer."""
+        return self._home[writers]
+
+    def ordered(self, writers: Ints, stamps: Stamps, lanes: Ints) -> NDArray[np.bool_]:
+        """Returns the mask of accesses that happened before all that ``lanes`` do from now on.
+
+        ``writers`` (as :meth:`last_writes` returns them) made the accesses, of the same CTA as the
+        lanes, with the times ``stamps``.
+        """
+        fine: NDArray[np.bool_] = stamps <= self._floor[lanes // self.threads]
+        fine |= (writers == lanes) & (stamps != _PENDING)
+        if self._vectors is not None:
+            fine |= stamps <= self._vectors[self._row[lanes], self._column[writers]]
+        return fine
+
+    def publish(self, lane: int) -> Stamps:
+        """Records a release of ``lane``, and returns its vector clock: for each column, the time up
+        to which accesses of that thread or object are ordered before the release.
+        """
+        known = np.full(self._columns, self._floor[lane // self.threads], np.int32)
+        if self._vectors is not None:
+            np.maximum(known, self._vectors[self._row[lane]], out=known)
+        known[lane % self.threads] = self._time
+        self._advance(np.array([lane >> 5]))
+        return known
+
+    def covers(self, known: Stamps, writers: Ints, stamps: Stamps) -> NDArray[np.bool_]:
+        """Returns the mask of accesses, given as in :meth:`ordered`, that happened before the
+        release of their CTA whose vector clock ``known`` :meth:`publish` returned.
+        """
+        column = self._column[writers]
+        fine: NDArray[np.bool_] = column < len(known)  # objects may be newer than the release
+        fine[fine] = stamps[fine] <= known[column[fine]]
+        return fine
 
     # -- inside -----------------------------------------------------------------------
 
@@ -669,10 +723,7 @@ class SharedHistory:
         which = np.flatnonzero(~fine)
         stamp, writer = stamp[which], writer[which]
         lane = lanes[which // many]
-        fine = stamp <= self._floor[lane // self.threads]
-        fine |= (writer == lane) & (stamp != _PENDING)
-        if self._vectors is not None:
-            fine |= stamp <= self._vectors[self._row[lane], self._column[writer]]
+        fine = self.ordered(writer, stamp, lane)
         if reading:
             fine &= stamp != _NEVER
         if fine.all():

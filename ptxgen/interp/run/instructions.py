@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.errors import PtxError, TrapFault
+from ptxgen.interp.text.ordering import CTA, GPU, fence_scope
 from ptxgen.interp.text.ptx import Instruction, Vector
 from ptxgen.interp.units import collective, operate, transfer, undefined, wgmma
 from ptxgen.interp.units.kernel import Block, Kernel, Operation, active
@@ -40,8 +41,9 @@ def _decode_segment(kernel: Kernel, block: Block, kind: str) -> None:
     instructions = list(block.instructions)
     if kind == "wait":
         instruction = instructions.pop()
-        family = wgmma if instruction.opcode == "wgmma" else collective
-        block.end = family.waiting(kernel, block, instruction)
+        families = {"wgmma": wgmma.waiting, "ld": transfer.polling}
+        waiting = families.get(instruction.opcode, collective.waiting)
+        block.end = waiting(kernel, block, instruction)
     elif kind in ("branch", "exit"):
         block.end = _end(kernel, block, instructions.pop(), kind)
     else:
@@ -150,17 +152,24 @@ def _plain_mov(instruction: Instruction) -> bool:
 
 
 def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Decodes ``fence``: returns operations that record it in the race check if that tracks it (in
-    a kernel with clusters, acq_rel and sc of a scope beyond the CTA; fence.proxy.async of shared
-    memory), else None: it has no effect. Raises PtxError for other proxy fences.
+    """Decodes ``fence`` and ``membar``: returns operations that record it in the race checks if
+    these track it (in a kernel with clusters, acq_rel and sc of a scope beyond the CTA; in one that
+    orders CTAs, all of the scope of the GPU; fence.proxy.async), else None: it has no effect.
+    Raises PtxError for other proxy fences.
     """
     form = instruction.modifiers
-    if form[:1] in (("acq_rel",), ("sc",)) and kernel.cluster > 1 and form[1:] != ("cta",):
-        guard = guard_of(kernel, instruction)
+    guard = guard_of(kernel, instruction)
+    in_cluster = form[:1] in (("acq_rel",), ("sc",)) and kernel.cluster > 1 and form[1:] != ("cta",)
+    in_grid = kernel.orders_ctas and (fence_scope(instruction) or CTA) >= GPU
+    if in_cluster or in_grid:
 
         def fence(wave: Wave, registers: list[Any]) -> None:
             lanes = active(wave, None if guard is None else guard(wave, registers))
-            wave.cluster_barrier.fence(np.flatnonzero(wave.alive) if lanes is None else lanes)
+            own = np.flatnonzero(wave.alive) if lanes is None else lanes
+            if in_cluster:
+                wave.cluster_barrier.fence(own)
+            if in_grid and wave.causality is not None:
+                wave.causality.fence(own)
 
         return fence, fence
     if form[:1] != ("proxy",) or form[1:2] == ("alias",):
@@ -169,21 +178,24 @@ def _fence(kernel: Kernel, instruction: Instruction) -> Variants | None:
         (), ("global",), ("shared::cta",), ("shared::cluster",)
     ):  # fmt: skip
         raise kernel.error("this form of fence is outside the subset", instruction)
-    if form[2:] == ("global",):
+    in_global = kernel.orders_ctas and form[2:] in ((), ("global",))
+    in_shared = form[2:] != ("global",)
+    if not in_global and not in_shared:
         return None
-    guard = guard_of(kernel, instruction)
 
     def operation(wave: Wave, registers: list[Any]) -> None:
         lanes = active(wave, None if guard is None else guard(wave, registers))
-        wave.history.fence(np.flatnonzero(wave.alive) if lanes is None else lanes)
+        own = np.flatnonzero(wave.alive) if lanes is None else lanes
+        if in_shared:
+            wave.history.fence(own)
+        if in_global and wave.causality is not None:
+            wave.causality.fence_proxy(own)
 
     return operation, operation
 
 
 def _ignored(kernel: Kernel, instruction: Instruction) -> Variants | None:
-    """Returns None, as ``membar``, ``griddepcontrol``, ``nanosleep`` and ``prefetch`` have no
-    effect: the interpreter's stores are visible immediately.
-    """
+    """Returns None, as ``griddepcontrol``, ``nanosleep`` and ``prefetch`` have no effect."""
     return None
 
 
@@ -199,7 +211,7 @@ _FAMILIES: dict[str, Callable[[Kernel, Instruction], Variants | None]] = {
     "isspacep": operate.isspacep,
     "cp": transfer.copy,
     "fence": _fence,
-    "membar": _ignored,
+    "membar": _fence,
     "griddepcontrol": _ignored,
     "nanosleep": _ignored,
     "prefetch": _ignored,

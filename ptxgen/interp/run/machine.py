@@ -1,9 +1,11 @@
 """The machine: runs waves of CTAs segment by segment, all lanes of a segment in one step.
 
 A *wave* is a group of CTAs with about :data:`WAVE_LANES` lanes; waves run one after the other, so
-CTAs of different waves cannot wait for each other. Within a wave, lanes are grouped by the segment
-that they execute next. The group of the first segment runs; with a ``seed``, random warps run
-instead, which must not change any result.
+CTAs of different waves cannot wait for each other. A kernel that orders memory between CTAs runs in
+one wave, in which a CTA starts when a GPU would have room for it.
+
+Within a wave, lanes are grouped by the segment that they execute next. The group of the first
+segment runs; with a ``seed``, random warps run instead, which must not change any result.
 """
 
 from __future__ import annotations
@@ -29,10 +31,12 @@ from ptxgen.errors import (
 )
 from ptxgen.interp.memory import access as memory_access
 from ptxgen.interp.memory.allocations import Allocation, GlobalMemory
+from ptxgen.interp.memory.causality import GlobalHistory
 from ptxgen.interp.memory.proxy import GROUP, ProxyHistory
 from ptxgen.interp.memory.race import Conflict
 from ptxgen.interp.run.program import Program
 from ptxgen.interp.text import flow
+from ptxgen.interp.text.ordering import polls
 from ptxgen.interp.text.ptx import WARP, Instruction
 from ptxgen.interp.units import bulk, sync
 from ptxgen.interp.units.kernel import Block
@@ -57,10 +61,6 @@ YIELD_EVERY = 16
 """Executions of one segment, beyond YIELD_AFTER, between two executions of other segments."""
 WARN_SECONDS = 5.0
 """Estimated duration of a launch in seconds from which a warning is logged."""
-POLLS = 8
-"""Most time-outs of the mbarrier waits at one segment while nothing makes progress; after them, the
-launch ends with DeadlockFault.
-"""
 LOCAL_BYTES = 256 << 20
 """Most bytes of local memory of a wave, unless it is a single cluster."""
 MAX_SHARED = 227 << 10
@@ -135,6 +135,7 @@ class Wave:
         )
         self.local = np.full((count * self.threads, program.local_bytes), 0xCD, np.uint8)
         self.local_written = np.zeros(self.local.shape, np.bool_)
+        self.causality = GlobalHistory(self.history, self.threads) if program.orders_ctas else None
         self.copies = Copies(self)
         self.arrivals = Arrivals(self)
         self.mbarriers = Mbarriers(self)
@@ -151,11 +152,14 @@ class Wave:
         """Position of the segment that :meth:`_pick_other` picked last."""
         self._active: Lanes | None = None
         # Groups that can run, and lanes that wait, by the position of their segment.
-        everyone = None if self.all_alive else self.alive.copy()
-        self.ready: dict[int, Mask] = {program.entry_order: everyone}
+        self.ready: dict[int, Mask] = {}
         self.parked: dict[int, NDArray[np.bool_]] = {}
         self.stalls: dict[int, int] = {}
         """Time-outs of waits by position of the segment, since a barrier last completed a phase."""
+        self.clusters = count // self.cluster
+        self.started = 0
+        """Clusters that have started; the others wait for one to exit."""
+        self._dispatch()
         for start, data in program.shared_init:
             for cta in range(count):
                 at = cta * self.shared_bytes + start
@@ -231,15 +235,25 @@ class Wave:
         )
 
     def conflict(
-        self, conflict: Conflict, instruction: Instruction, what: str, lanes: Lanes
+        self,
+        conflict: Conflict,
+        instruction: Instruction,
+        what: str,
+        lanes: Lanes,
+        found: Allocation | None = None,
     ) -> KernelFault:
         """Returns the exception for a race-check conflict in ``instruction``, RaceFault or
         UninitializedFault; the caller raises it. ``what`` names the access in the message ("read");
-        ``lanes``: the lane of each access that was checked.
+        ``lanes``: the lane of each access that was checked; ``found``: the allocation in global
+        memory, None for shared memory.
         """
         lane = int(lanes[conflict.index])
         address = int(conflict.at) % max(self.shared_bytes, 16)
         place = f"byte {address} of shared memory"
+        if found is not None:
+            address = found.base + int(conflict.at)
+            size = f"{found.name or 'an allocation'} of {found.nbytes} bytes"
+            place = f"byte {int(conflict.at)} of {size}"
         if conflict.kind == "uninitialised":
             message = f"{what} of {place}, which nothing has written"
             return self.fault(UninitializedFault, message, instruction, lane, address)
@@ -247,16 +261,28 @@ class Wave:
         if conflict.other_site:
             there = self.program.site(conflict.other_site)
             other = f"line {there.line} ({there.text})"
-        who = "" if conflict.other_lane is None else f" by {self.thread_text(conflict.other_lane)}"
+        who = ""
+        if conflict.other_lane is not None and conflict.other_lane < len(self.lanes):
+            who = f" by {self.thread_text(conflict.other_lane)}"
+            if found is not None:
+                who += f" of CTA {self.cta_of(conflict.other_lane)}"
         if conflict.kind == "unfenced":
             message = (
                 f"{what} of {place}, which an ordinary store{who} at {other} has written; "
                 "fence.proxy.async is missing in between"
             )
+        elif conflict.kind == "noncoherent":
+            message = (
+                f"non-coherent {what} of {place}, which the launch itself writes{who} at {other}: "
+                "ld.global.nc takes memory that is only read"
+            )
         elif conflict.kind == "pending":
+            waited = "nothing has waited for it"
+            if found is not None:
+                waited = "no cp.async.bulk.wait_group without .read has waited for it"
             message = (
                 f"{what} of {place}, into which an asynchronous copy{who} from {other} is still "
-                "under way: nothing has waited for it"
+                f"under way: {waited}"
             )
         else:
             verb = "write" if conflict.other_is_write else "read"
@@ -311,10 +337,28 @@ class Wave:
         else:
             self.alive &= ~mask
         self.all_alive = False
+        if self.started < self.clusters:
+            self._dispatch()
         if self.parked or self.arrivals.waiting:
             self.arrivals.open_complete()
             self.cluster_barrier.open_complete()
             self.wake()
+
+    def _dispatch(self) -> None:
+        """Starts clusters in the order of their indices: all, or in a kernel that orders CTAs as
+        many as a GPU has room for besides those that run.
+        """
+        stop = self.clusters
+        if self.program.orders_ctas:
+            ended = ~np.any(self.alive.reshape(stop, -1), axis=1)[: self.started]
+            stop = min(stop, self.program.resident_clusters + int(np.count_nonzero(ended)))
+        size = self.threads * self.cluster
+        mask = self.alive.copy()
+        mask[: self.started * size] = False
+        mask[stop * size :] = False
+        self.started = stop
+        if mask.any():
+            self.send(self.program.blocks[self.program.entry_order], None if mask.all() else mask)
 
     # -- running --------------------------------------------------------------------
     def run(self) -> None:
@@ -344,6 +388,8 @@ class Wave:
             if self.observer is not None:
                 self.observer.segment(self, block, mask)
             alone = not ready and not self.parked and not self.arrivals.waiting
+            if self.started < self.clusters:
+                alone = False
             for operation in block.full if alone else block.masked:
                 operation(self, registers)
             block.end(self, registers)
@@ -444,12 +490,12 @@ class Wave:
         return True
 
     def _time_out(self) -> bool:
-        """Lets the mbarrier waits of the lanes parked at one segment time out, for each segment at
-        most POLLS times without progress. Returns False if no such wait is left.
+        """Lets the waits of the lanes parked at one segment time out, if they can, for each segment
+        only so often without progress. Returns False if no such wait is left.
         """
         for order in list(self.parked):
             block = self.program.blocks[order]
-            if block.polls and self.stalls.get(order, 0) < POLLS:
+            if self.stalls.get(order, 0) < block.patience:
                 self.stalls[order] = self.stalls.get(order, 0) + 1
                 block.on_time_out(self, self.parked.pop(order))
                 return True
@@ -459,6 +505,7 @@ class Wave:
         places: list[tuple[Instruction, NDArray[np.bool_]]] = [
             (self.program.blocks[order].first, mask) for order, mask in self.parked.items()
         ]
+        places.sort(key=lambda place: not polls(place[0]))
         places += [(a.instruction, a.mask) for a in self.arrivals.waiting]
         said = []
         for instruction, mask in places:
@@ -469,12 +516,15 @@ class Wave:
             )
         instruction, mask = places[0]
         kind = DeadlockFault
-        if any(self.program.blocks[order].collective for order in self.parked):
+        collective = any(self.program.blocks[order].collective for order in self.parked)
+        if collective and not polls(instruction):
             kind = BarrierFault  # type: ignore[assignment]
         gone = int((~self.alive).sum() - (self.thread >= self._size()).sum())
+        later = (self.clusters - self.started) * self.cluster
+        waiting = f"; {later} CTAs have not started, as an SM has no room for them" if later else ""
         raise self.fault(
             kind,
-            f"no thread can go on: {'; '.join(said)}; {gone} threads have exited",
+            f"no thread can go on: {'; '.join(said)}; {gone} threads have exited{waiting}",
             instruction,
             self._first_lane(mask),
         )
@@ -508,6 +558,8 @@ def launch(
     if program.local_bytes:
         lanes = min(lanes, LOCAL_BYTES // program.local_bytes)
     count = max(lanes // threads // program.cluster, 1) * program.cluster
+    if program.orders_ctas:
+        count = total
     began = time.monotonic()
     with np.errstate(all="ignore"):
         for start in range(0, total, count):

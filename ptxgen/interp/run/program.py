@@ -19,6 +19,9 @@ Array = NDArray[Any]
 CACHE_LIMIT = 1 << 16
 """Most PTX statements of all cached programs; a program takes about 3 KB per statement."""
 
+SMS = 132
+"""SMs of an H200, the GPU that the interpreter models."""
+
 _cache: dict[tuple[str, str, int], Program] = {}
 """Cache of :func:`decode`, least recently used first; programs that any device can run."""
 
@@ -72,6 +75,13 @@ class Program(Kernel):
             anything = np.zeros(1, self.dtype(name))
             origin = np.array([number], DEFINED.dtype)
             self._constants += [(self.slot(name), anything), (self.origins[name], origin)]
+        a_sm = self.entry.directives.get("minnctapersm", (1,))
+        clusters = SMS * int(a_sm[0]) // self.cluster
+        self.resident_clusters = max(clusters - (self.cluster > 2), 1)
+        """Clusters that run at the same time if CTAs may wait for each other: a CTA on each SM, or
+        as many as the kernel states (.minnctapersm). An H200 holds 15 clusters of eight, not 16, as
+        SMs are grouped.
+        """
         self.blocks = sorted(blocks, key=lambda b: b.order)
         self.entry_order = blocks[0].order
 

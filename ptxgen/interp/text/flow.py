@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ptxgen.errors import PtxError
+from ptxgen.interp.text.ordering import polls
 from ptxgen.interp.text.ptx import (
     Address,
     Entry,
@@ -69,6 +70,7 @@ def may_wait(instruction: Instruction) -> bool:
         opcode in ("bar", "barrier", "shfl", "vote", "match", "redux", "elect")
         or (opcode == "mbarrier" and modifiers[0] in ("try_wait", "test_wait"))
         or (opcode in ("wgmma", "mma", "ldmatrix", "stmatrix", "setmaxnreg"))
+        or polls(instruction)
     )
 
 

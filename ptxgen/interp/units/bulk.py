@@ -20,6 +20,7 @@ from ptxgen.errors import MemoryFault, RaceFault, SpecError
 from ptxgen.interp.memory import access as memory_access
 from ptxgen.interp.memory.access import Access
 from ptxgen.interp.memory.allocations import SHARED_BASE
+from ptxgen.interp.memory.causality import InFlight
 from ptxgen.interp.memory.proxy import PIECE, Reading
 from ptxgen.interp.memory.race import Conflict
 from ptxgen.interp.text.ptx import SIZES, Address, Immediate, Instruction, Operand, Vector
@@ -43,7 +44,8 @@ class Load(Transfer):
 
     ``at``: destination offsets ``[copies, pieces]``, in the wave's shared memory, of pieces with
     the width of ``access``; ``bars``: offset of each copy's mbarrier; ``fetch``: returns the data;
-    ``reading``: the read of the source, if that is shared memory.
+    ``reading``: the read of the source, if that is shared memory. ``source``: its reads in the race
+    check of global memory, with the row of ``at`` to which each belongs.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Load(Transfer):
     ) -> None:
         self.wave, self.access, self.lanes, self.at = wave, access, lanes, at
         self.bars, self.fetch, self.reading = bars, fetch, reading
+        self.source: list[tuple[InFlight, Lanes]] = []
         self.own = np.repeat(lanes, at.shape[1])
         try:
             self.token = wave.history.issue(
@@ -84,12 +87,18 @@ class Load(Transfer):
             for bar, lane in zip(self.bars.tolist(), self.lanes.tolist(), strict=True)
         ])  # fmt: skip
         wave.history.complete(self.token, np.repeat(now, self.at.shape[1]))
+        if wave.causality is not None:
+            writers, stamps = wave.history.last_writes(self.at[:, 0])
+            for reads, row in self.source:
+                wave.causality.end_read(reads, writers[row], stamps[row])
         nbytes = np.full(len(self.lanes), self.at.shape[1] * access.width)
         wave.mbarriers.complete(access, self.bars, self.lanes, nbytes)
 
 
 class Store(OutboundCopy):
-    """Bulk copy of one lane from shared to global memory, in one of the lane's bulk groups."""
+    """Bulk copy of one lane from shared to global memory, in one of the lane's bulk groups.
+    ``target``: its writes in the race check of global memory.
+    """
 
     def __init__(
         self,
@@ -101,6 +110,7 @@ class Store(OutboundCopy):
     ) -> None:
         self.wave, self.access, self.lanes, self.at = wave, access, np.array([lane]), at
         self.write = write
+        self.target: list[InFlight] = []
         self.group = int(wave.copies.bulk_groups[lane])
         self.values: Array | None = None
         own = np.full(len(at), lane)
@@ -135,6 +145,10 @@ class Store(OutboundCopy):
             self.wave.copies.stores.remove(self)
         if not read and self in self.wave.copies.bulk:
             self.land()
+        if not read and self.wave.causality is not None and self in self.wave.copies.writes:
+            self.wave.copies.writes.remove(self)
+            for writes in self.target:
+                self.wave.causality.end_write(writes, int(self.lanes[0]))
 
 
 def start(wave: Wave, transfer: Transfer) -> None:
@@ -213,12 +227,12 @@ def _wait(kernel: Kernel, instruction: Instruction) -> Variants:
 
     def wait(wave: Wave, registers: list[Any]) -> None:
         copies = wave.copies
-        if not copies.stores and not copies.bulk:
+        if not copies.stores and not copies.bulk and not copies.writes:
             return
         lanes = active(wave, None if guard is None else guard(wave, registers))
         here = wave.alive if lanes is None else np.isin(wave.lanes, lanes)
         done = [t for t in copies.bulk if isinstance(t, Store)]
-        for store in {id(s): s for s in (*copies.stores, *done)}.values():
+        for store in {id(s): s for s in (*copies.stores, *copies.writes, *done)}.values():
             lane = int(store.lanes[0])
             if here[lane] and store.group < int(copies.bulk_groups[lane]) - newest:
                 store.complete_wait(read=read)
@@ -432,7 +446,14 @@ class _Copy:
                 within = None if inside is None else inside[part]
                 own = np.repeat(lanes[part], rows.shape[1])
                 fetch = _fetcher(wave, access, rows, within, own)
-                start(wave, Load(wave, self.access, lanes[part], at[part], target[part], fetch))
+                load = Load(wave, self.access, lanes[part], at[part], target[part], fetch)
+                if wave.causality is not None:
+                    used = np.arange(rows.size) if within is None else np.flatnonzero(within)
+                    reads = memory_access.begin_bulk(
+                        wave, access, rows.reshape(-1)[used], own[used], writes=False
+                    )
+                    load.source = [(r, used[index] // rows.shape[1]) for r, index in reads]
+                start(wave, load)
 
     def _copy_in_cluster(
         self, wave: Wave, lanes: Lanes, at: Lanes, bars: Array | None, source: Lanes
@@ -492,7 +513,14 @@ class _Copy:
                 own = np.full(len(places), lane)
                 memory_access.store_global(wave, access, places, rows, own)
 
-        start(wave, Store(wave, self.access, lane, at, write))
+        store = Store(wave, self.access, lane, at, write)
+        if wave.causality is not None:
+            places = addresses if inside is None else addresses[inside]
+            own = np.full(len(places), lane)
+            writes = memory_access.begin_bulk(wave, access, places, own, writes=True)
+            store.target = [flight for flight, _ in writes]
+            wave.copies.writes.append(store)
+        start(wave, store)
 
     # -- tensors --------------------------------------------------------------------
     def _tensor(self, wave: Wave, own: Lanes, of: Callable[[Value], Array]) -> None:

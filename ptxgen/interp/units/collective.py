@@ -557,6 +557,10 @@ _MBARRIER = frozenset(
 )
 
 
+_PATIENCE = 8
+"""Most time-outs of a wait on an mbarrier while nothing makes progress; after them, the launch ends
+with DeadlockFault.
+"""
 _IMPATIENCE = 0.25
 """Probability that a wait on an mbarrier times out immediately, under a random schedule."""
 
@@ -580,7 +584,7 @@ def _mbarrier_wait(kernel: Kernel, block: Block, instruction: Instruction) -> Op
     window = _window(instruction)
     if instruction.guard is not None:
         raise kernel.error("a guard on this instruction is outside the subset", instruction)
-    block.polls = True
+    block.patience = _PATIENCE
 
     def end(wave: Wave, registers: list[Any]) -> None:
         own, _ = _running_lanes(wave, registers, None)

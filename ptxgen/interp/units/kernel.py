@@ -26,6 +26,7 @@ from ptxgen.interp.memory.allocations import (
 )
 from ptxgen.interp.memory.layout import assign_addresses
 from ptxgen.interp.text import flow, forms
+from ptxgen.interp.text.ordering import orders_ctas
 from ptxgen.interp.text.ptx import (
     Address,
     Entry,
@@ -89,7 +90,7 @@ class Block:
         "masked",
         "on_time_out",
         "order",
-        "polls",
+        "patience",
         "sites",
         "target",
     )
@@ -106,8 +107,8 @@ class Block:
         self.target: Block
         self.collective = False
         """Whether all lanes of the member mask must arrive before any continues."""
-        self.polls = False
-        """Whether the instruction may time out (mbarrier.test_wait and .try_wait)."""
+        self.patience = 0
+        """Most time-outs of the wait while nothing makes progress; 0: it cannot time out."""
         self.on_time_out: Callable[[Wave, NDArray[np.bool_]], None]
 
 
@@ -130,6 +131,12 @@ class Kernel:
         self.shared_init = layout.filled
         self.parameter_bytes = max((p.offset + p.nbytes for p in entry.parameters), default=0)
         self.cluster = math.prod(entry.directives.get("reqnctapercluster", (1, 1, 1)))
+        self.orders_ctas = any(
+            orders_ctas(item) for item in entry.body if isinstance(item, Instruction)
+        )
+        """Whether CTAs may hand data to each other, so that accesses to global memory are checked
+        for races, and all CTAs run in one wave.
+        """
         self.flow = flow.analyse(entry, module.file)
         self.granule = 4
         """Granularity of the race check in bytes: the smallest shared access, at most 4."""

@@ -275,6 +275,10 @@ class Copies:
         self.committed = np.zeros(len(wave.lanes), np.int64)
         self.stores: list[OutboundCopy] = []
         """Bulk copies out of shared memory for whose reads no lane has waited."""
+        self.writes: list[OutboundCopy] = []
+        """Bulk copies to global memory for whose writes no lane has waited, if the wave has a race
+        check of global memory.
+        """
         self.bulk_groups = np.zeros(len(wave.lanes), np.int64)
 
     def issue(self, access: Access, at: Lanes, lanes: Lanes, values: Array) -> None:

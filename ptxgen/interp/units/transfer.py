@@ -12,6 +12,7 @@ from ptxgen.errors import MemoryFault
 from ptxgen.interp.memory import access as memory_access
 from ptxgen.interp.memory.access import Access
 from ptxgen.interp.memory.allocations import GLOBAL_BASE
+from ptxgen.interp.text.ordering import GPU, ordering
 from ptxgen.interp.text.ptx import (
     SIZES,
     Address,
@@ -25,6 +26,7 @@ from ptxgen.interp.text.ptx import (
 from ptxgen.interp.units import bulk
 from ptxgen.interp.units.kernel import (
     EMPTY,
+    Block,
     Kernel,
     Operation,
     Value,
@@ -132,6 +134,108 @@ def load(kernel: Kernel, instruction: Instruction) -> Variants:
     return load, load
 
 
+class Polls:
+    """Loads of a wave that poll global memory. A lane that executes such a load again, of the same
+    address, waits until a strong store or an atomic may have changed what it reads.
+    """
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.changes = 0
+        self._orders: set[int] = set()
+        self._last: dict[int, tuple[Array, Array]] = {}
+
+    def changed(self) -> None:
+        """Wakes lanes that poll, after a strong store or an atomic."""
+        self.changes += 1
+        self.wave.stalls.clear()
+        for order in self._orders:
+            self.wave.wake(order)
+
+    def again(self, block: Block, at: Array, lanes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Returns the mask of ``lanes`` that would read at their addresses ``at`` what they have
+        read there when they last executed ``block``.
+        """
+        self._orders.add(block.order)
+        where, when = self._state(block)
+        result: NDArray[np.bool_] = (where[lanes] == at) & (when[lanes] == self.changes)
+        return result
+
+    def record(self, block: Block, at: Array, lanes: NDArray[np.int64]) -> None:
+        """Records that ``lanes`` execute ``block``, which reads at their addresses ``at``."""
+        where, when = self._state(block)
+        where[lanes], when[lanes] = at, self.changes
+
+    def forget(self, block: Block, mask: NDArray[np.bool_]) -> None:
+        """Lets the lanes of ``mask`` execute ``block`` once more."""
+        self._state(block)[1][mask] = -1
+
+    def _state(self, block: Block) -> tuple[Array, Array]:
+        """Returns the address of each lane's last read at ``block``, and ``changes`` then."""
+        found = self._last.get(block.order)
+        if found is None:
+            count = len(self.wave.lanes)
+            found = np.zeros(count, np.uint64), np.full(count, -1)
+            self._last[block.order] = found
+        return found
+
+
+_PATIENCE = 1 << 10
+"""Most time-outs of a load that polls while no strong store and no atomic is executed; after them,
+the launch ends with DeadlockFault.
+"""
+
+
+def polling(kernel: Kernel, block: Block, instruction: Instruction) -> Operation:
+    """Decodes a load that may poll global memory (:func:`.ordering.polls`), the only instruction of
+    its segment. Returns the operation that runs it, or parks lanes whose result cannot have
+    changed. If nothing else can run, they read once more.
+    """
+    run, _ = load(kernel, instruction)
+    address = kernel.address(instruction.operands[1], instruction)
+    guard = guard_of(kernel, instruction)
+    block.patience = _PATIENCE
+
+    def end(wave: Wave, registers: list[Any]) -> None:
+        lanes = active(wave, None if guard is None else guard(wave, registers))
+        own = np.flatnonzero(wave.alive) if lanes is None else lanes
+        at = np.broadcast_to(address(wave, registers), wave.lanes.shape)[own].astype(np.uint64)
+        polls = wave.unit(Polls)
+        again = polls.again(block, at, own)
+        if again.any():
+            staying = np.zeros(len(wave.lanes), np.bool_)
+            staying[own[again]] = True
+            wave.park(block, staying)
+            going = (wave.alive if wave.mask is None else wave.mask) & ~staying
+            if going.any():
+                wave.send(block, going)
+            return
+        polls.record(block, at, own)
+        run(wave, registers)
+        wave.send(block.following, wave.mask)
+
+    def on_time_out(wave: Wave, mask: NDArray[np.bool_]) -> None:
+        wave.unit(Polls).forget(block, mask)
+        wave.send(block, mask)
+
+    block.on_time_out = on_time_out
+    return end
+
+
+def _announcing(instruction: Instruction, operation: Operation) -> Operation:
+    """Returns ``operation``, a store or an atomic, so that it wakes lanes that poll if it may write
+    what they read.
+    """
+    if ordering(instruction).scope < GPU:
+        return operation
+
+    def announcing(wave: Wave, registers: list[Any]) -> None:
+        operation(wave, registers)
+        wave.unit(Polls).changed()
+
+    return announcing
+
+
 def _spread(wave: Wave, at: Array, lanes: Any) -> Array:
     """Returns one address per lane in ``lanes`` (None: all), also where ``at`` is one address that
     all share.
@@ -222,7 +326,8 @@ def store(kernel: Kernel, instruction: Instruction) -> Variants:
                 data[:, i] = column
         memory_access.store(wave, access, space, at, data, lanes)
 
-    return store, store
+    operation = _announcing(instruction, store)
+    return operation, operation
 
 
 def atomic(kernel: Kernel, instruction: Instruction) -> Variants:
@@ -270,7 +375,8 @@ def atomic(kernel: Kernel, instruction: Instruction) -> Variants:
         if writer is not None:
             writer(wave, registers, old, lanes if lanes is not None or wave.all_alive else own)
 
-    return atomic, atomic
+    operation = _announcing(instruction, atomic)
+    return operation, operation
 
 
 def _flushed(value: Array) -> Array:

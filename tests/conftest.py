@@ -31,6 +31,8 @@ sys.path += [str(path) for path in sorted(Path(__file__).parent.iterdir()) if pa
 
 LEFT_OUT = pytest.StashKey[dict[str, int]]()
 """Number of tests that do not run here, by mark."""
+ASKS_FOR_TORCH = frozenset(("torch", "ptxgen.torch", "transformers"))
+"""Modules whose import makes a test one that needs PyTorch."""
 SKIPPED_FILES: set[str] = set()
 """Files that pytest did not import because PyTorch is missing."""
 
@@ -72,12 +74,12 @@ def _asks_for_torch(function: FunctionType) -> bool:
             continue
         seen.add(found)
         for code in _codes(found.__code__):
-            imported = {i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
-            asked = {"importorskip", "find_spec"} & {*code.co_names}
-            words = imported | (
-                {c for c in code.co_consts if isinstance(c, str)} if asked else set()
-            )
-            if words & {"torch", "ptxgen.torch", "transformers"}:
+            words = ASKS_FOR_TORCH.intersection(code.co_names)
+            if words:  # names of attributes and variables, too: imports are what matters
+                words &= {i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME"}
+            if {"importorskip", "find_spec"}.intersection(code.co_names):
+                words |= ASKS_FOR_TORCH.intersection(c for c in code.co_consts if type(c) is str)
+            if words:
                 return True
             called = (found.__globals__.get(name) for name in code.co_names)
             waiting += [f for f in called if isinstance(f, FunctionType)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from loops import for_each
 from registries import registries_kept
 from toy import thrice
 
@@ -191,9 +192,7 @@ def asked(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
-)
+@for_each("path", sorted(PACKAGE.rglob("*.py")))
 def test_no_room_asks_for_an_operation_by_name(path):
     if path.relative_to(PACKAGE).as_posix().startswith(ITS_OWN):
         return

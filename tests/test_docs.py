@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from loops import for_each
 from registries import registries_kept
 from test_imports import ROOMS, ROOT
 
@@ -114,14 +115,14 @@ def test_python_runs_on_the_gpu(document: Path) -> None:
     execute(document, gpu=True)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@for_each("document", DOCUMENTS)
 def test_python_parses(document: Path) -> None:
     for block in blocks(document, "python"):
         if not block.text.startswith(">>>"):
             ast.parse(textwrap.dedent(block.text), f"{document}:{block.line}")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@for_each("document", DOCUMENTS)
 def test_excerpts_are_of_the_code(document: Path) -> None:
     """A block of Python is a program, one that needs a GPU, or what a file has: "from FILE"."""
     for block in blocks(document, "python"):
@@ -132,7 +133,7 @@ def test_excerpts_are_of_the_code(document: Path) -> None:
                 assert info in (*PLAIN, ["gpu"]), f"{document}:{block.line}: {info}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@for_each("document", DOCUMENTS)
 def test_edits_fit_the_code(document: Path) -> None:
     """Edits that a recipe shows ("diff edit") apply to the code."""
     for block in blocks(document, "diff"):
@@ -151,7 +152,7 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in headings}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@for_each("document", DOCUMENTS)
 def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", read(document)):
         if re.match(r"\w+:", target):
@@ -209,7 +210,7 @@ def check_command(words: list[str]) -> None:
         assert path.name in ("FILE", "1") or list(CHECKOUT.glob(str(path))), path
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@for_each("document", DOCUMENTS)
 def test_commands_are_understood(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prose = () if document.name == "CHANGELOG.md" else spans(document)  # of older versions, too
     for words in (*shell(document), *prose):
@@ -237,7 +238,7 @@ def test_wrong_commands_are_seen() -> None:
 KERNEL = re.compile(r"\b([a-z]\w*?)_\w+_[0-9a-f]{6}\b")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@for_each("document", DOCUMENTS)
 def test_kernels_exist(document: Path) -> None:
     """Kernels named in documents exist, except those made at run time (pointwise)."""
     made = {"pointwise"}
@@ -246,7 +247,7 @@ def test_kernels_exist(document: Path) -> None:
         pytest.fail(f"{document}: there is no kernel {name}")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@for_each("document", DOCUMENTS)
 def test_kernels_of_commands_exist(document: Path) -> None:
     """Kernels in commands exist, except those that a recipe's edits make."""
     for block in blocks(document, "sh"):
@@ -262,7 +263,7 @@ def offered(*group: str) -> set[str]:
     return set(re.findall(r"^ {4}(\w+)", out.getvalue(), re.MULTILINE))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@for_each("document", DOCUMENTS)
 def test_commands_exist(document: Path) -> None:
     """Commands named in prose and tables, such as `ptxgen golden check`, exist."""
     for span in re.findall(r"`ptxgen ([^`\n]+)`", read(document)):
@@ -290,7 +291,7 @@ def test_the_readme_is_short() -> None:
     assert not [line for line in lines if len(line) > WIDTH]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@for_each("document", DOCUMENTS)
 def test_lines_of_prose_are_short(document: Path) -> None:
     """Lines of prose are short; tables, code and unbreakable text are exempt."""
     text = re.sub(r"^( *)```.*?^\1```$", "", read(document), flags=re.MULTILINE | re.DOTALL)
@@ -304,7 +305,7 @@ LONG |= {"docs/performance.md"}
 WORDS = 2500
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@for_each("document", DOCUMENTS)
 def test_pages_are_short(document: Path) -> None:
     """Pages have few words, table lines aside; notes and the changelog are no pages of the site."""
     if document.parts[0] == "docs" and document.parent.name != "notes":

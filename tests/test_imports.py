@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
+from loops import for_each
 
 import ptxgen
 
@@ -120,7 +120,7 @@ def parts(tree: ast.AST) -> Iterator[tuple[int, list[str]]]:
                 yield node.lineno, texts
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+@for_each("path", modules())
 def test_imports_go_one_way(path: Path) -> None:
     here = room(path)
     assert here in ROOMS, f"{path} is in no room: give {here!r} its place in the order"
@@ -161,7 +161,7 @@ def _at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _at_import(getattr(node, name, []))
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
+@for_each("path", modules())
 def test_heavy_modules_are_imported_lazily(path: Path) -> None:
     allowed = MAY_IMPORT.get(room(path), set())
     for node in _at_import(ast.parse(path.read_text(encoding="utf-8")).body):

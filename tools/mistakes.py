@@ -1056,7 +1056,7 @@ MISTAKES = (
         "ptxgen/oracle/ex2.py",
         "if worth >= 0:",
         "if worth >= 1:",
-        tests("test_conformance.py", "ex2"),
+        tests("test_conformance.py", "answers and special"),
     ),
     Mistake(
         "weights of attention relative to a power of two",

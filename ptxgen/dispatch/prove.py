@@ -51,8 +51,10 @@ STARTS = (0.02, 0.02, 0.02, 0.05, 0.05, 0.1, 0.1, 0.2)
 """Limits of effort for the attempts of one search, each with another random seed, as shares of
 :data:`EFFORT_PER_GOAL`. An attempt is made only if z3 gave up in the one before.
 """
-LEMMA = 0.2
-"""Effort of the proof of a variable's bound, as a share of a goal's effort."""
+GUESS = 0.08
+"""Effort of the proof of a guess (a variable's bound, conditions that may cover every problem), as
+a share of a goal's effort: enough for a search's short attempts. Another guess follows.
+"""
 SAMPLES = 20_000
 FIRST_SAMPLES = 1_000
 ROUNDS_MAX = 200
@@ -100,8 +102,8 @@ class Verdict:
     detail: str
 
 
-Verdicts = dict[tuple[tuple[Expr, ...], Expr], Verdict]
-"""Verdicts by (premises, goal), over the problems of one space."""
+Verdicts = dict[tuple[tuple[Expr, ...], Expr, float], Verdict]
+"""Verdicts by (premises, goal, share of a goal's effort), over the problems of one space."""
 
 
 def prove(
@@ -266,7 +268,7 @@ def _covered(prover: Prover, conditions: list[Expr]) -> Verdict:
     """Decides whether every problem satisfies at least one of ``conditions``.
 
     To spare effort, it first tries to prove this of the few conditions that already cover random
-    problems.
+    problems, with the effort of a guess (:data:`GUESS`).
     """
     problems = prover.shapes(seed=4)
     open_ = [prover.environment(next(problems)) for _ in range(FIRST_SAMPLES)]
@@ -280,7 +282,9 @@ def _covered(prover: Prover, conditions: list[Expr]) -> Verdict:
         open_ = [*filterfalse(computed(best), open_)]
     # The last needed condition has to hold, term by term, where all others fail.
     failing = [~c for c in needed[:-1]]
-    if needed and all(prover.implies(failing, t).proved for t in emit.conjuncts(needed[-1])):
+    if needed and all(
+        prover.implies(failing, term, GUESS).proved for term in emit.conjuncts(needed[-1])
+    ):
         return Verdict(True, None, "")
     return prover.implies([], any_of(conditions))
 
@@ -385,9 +389,12 @@ class Prover:
             found[name] = value(found)
         return found
 
-    def implies(self, premises: Iterable[Expr], goal: Expr) -> Verdict:
-        """Decides whether ``goal`` holds for every problem that satisfies ``premises``."""
-        key = (tuple(premises), goal)
+    def implies(self, premises: Iterable[Expr], goal: Expr, share: float = 1.0) -> Verdict:
+        """Decides whether ``goal`` holds for every problem that satisfies ``premises``.
+
+        ``share``: share of a goal's effort.
+        """
+        key = (tuple(premises), goal, share)
         if key not in self._verdicts:
             self._verdicts[key] = self._implies(*key)
         return self._verdicts[key]
@@ -397,7 +404,7 @@ class Prover:
         ``proved``, and its ``shape`` is such a problem.
         """
         premises = tuple(premises)
-        found = self._sampled(premises)
+        found = self._sampled(premises) or self._drawn(premises)
         if found is not None:
             return Verdict(True, found, "witness")
         verdict = self.implies(premises, FALSE)
@@ -430,16 +437,24 @@ class Prover:
                 return shape
         return None
 
+    def _drawn(self, premises: tuple[Expr, ...]) -> Shape | None:
+        """Returns a problem of :meth:`shapes` that satisfies all ``premises``, or None if none of
+        :data:`SAMPLES` does.
+        """
+        wanted = computed(all_of(premises))
+        drawn = islice(self.shapes(seed=2), SAMPLES)
+        return next((shape for shape in drawn if wanted(self.environment(shape))), None)
+
     @functools.cached_property
     def _lemmas(self) -> Mapping[str, Interval]:
         return lemmas(bare(self.table.space), self._effort)
 
-    def _implies(self, premises: tuple[Expr, ...], goal: Expr) -> Verdict:
+    def _implies(self, premises: tuple[Expr, ...], goal: Expr, share: float) -> Verdict:
         domain = {**self.domain, **self._lemmas}
         domain = tightened(self.table.space, domain, (*premises, ~goal))
         if any(low > high for low, high in domain.values()):
             return Verdict(True, None, "")
-        return self.decide(premises, goal, domain, self._effort)
+        return self.decide(premises, goal, domain, int(share * self._effort))
 
     def decide(
         self, premises: tuple[Expr, ...], goal: Expr, domain: Mapping[str, Interval], effort: int
@@ -505,7 +520,7 @@ def lemmas(space: Space, effort_per_goal: int) -> Mapping[str, Interval]:
     value in random problems, then two and 16 times that; without a proof it is ``DIM_MAX``.
     """
     prover = Prover(Table((), space, ()), effort_per_goal)
-    effort = int(LEMMA * effort_per_goal)
+    effort = int(GUESS * effort_per_goal)
     problems = [prover.environment(shape) for shape in islice(prover.shapes(3), FIRST_SAMPLES)]
 
     def bound(name: str) -> int:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from loops import for_each
 from test_interp_kernels import routes
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +18,7 @@ import mutate  # noqa: E402
 from mistakes import MISTAKES, Mistake  # noqa: E402
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.what)
+@for_each("mistake", MISTAKES)
 def test_every_mistake_has_a_place(mistake):
     text = mutate.planted(mistake, ROOT)
     assert text is not None, f"{mistake.what}: its text is not in {mistake.file}, or not once"

@@ -8,6 +8,7 @@ from conformance import fixtures, runner
 from conformance.case import Case, elementwise
 from conformance.corpus import beyond, corpus, digest, families
 from conformance.values import DTYPE, WIDTH, Random, hard_floats, operands
+from loops import for_each
 
 from ptxgen.errors import PtxError
 from ptxgen.runtime import get_device
@@ -110,16 +111,18 @@ def test_fixtures_come_back_as_they_were_written(tmp_path):
 # -- devices --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_cpu_device_answers_as_the_gpu_did(name, recorded):
-    case = CASES[name]
-    assert recorded.digests.get(name) == case.digest, "record the corpus again"
-    (got,) = runner.run(case, get_device("cpu"))
-    found = runner.difference(case, got, recorded.results(name))
-    assert not found, found
+@pytest.mark.parametrize("family", families())
+def test_the_cpu_device_answers_as_the_gpu_did(family, recorded):
+    wrong = []
+    for case in families()[family]:
+        assert recorded.digests.get(case.name) == case.digest, "record the corpus again"
+        (got,) = runner.run(case, get_device("cpu"))
+        if found := runner.difference(case, got, recorded.results(case.name)):
+            wrong.append(found)
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", beyond())
+@for_each("name", beyond())
 def test_what_is_outside_the_subset_is_refused_by_name_and_line(name):
     with pytest.raises(PtxError) as refusal:
         runner.run(beyond()[name], get_device("cpu"))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from loops import for_each
 
 from ptxgen.build.compile import compile_ptx
 from ptxgen.errors import PtxError
@@ -692,8 +693,8 @@ def test_damage_gives_a_typed_error_or_a_module() -> None:
     assert 700 < refused < 1500
 
 
-@pytest.mark.parametrize("piece", [*' \n({[,a@0-".:', "/*", "a ", "0 ", "{ "])
-@pytest.mark.parametrize(
+@for_each("piece", [*' \n({[,a@0-".:', "/*", "a ", "0 ", "{ "])
+@for_each(
     "before",
     ["", "op ", "op %r1 ", "op [", "op [%rd1", "op [%rd1+", "op {%r1", "@", "@%p1", "a", ".reg",
      ".reg .b32 ", ".reg .b32 a", ".shared", ".shared .b8 x[", ".loc", ".loc 1 1 1", ".pragma ",
@@ -706,8 +707,8 @@ def test_long_nonsense_is_refused_at_once(before: str, piece: str) -> None:
             parse(in_kernel(before + piece * 50_000 + after + "#"))
 
 
-@pytest.mark.parametrize("piece", [*" \n({[,a.0", "/*", "a ", ".x "])
-@pytest.mark.parametrize(
+@for_each("piece", [*" \n({[,a.0", "/*", "a ", ".x "])
+@for_each(
     "before",
     ["", ".global", ".global .u64 x", ".global .u64 x[", ".global .u64 x = ", ".global .u64 x = {0",
      ".global .u64 x = generic(", ".entry", ".entry k", ".entry k(", ".entry k(.param .u32 a",

@@ -14,6 +14,7 @@ from typing import Any
 import interp_exact as exact
 import numpy as np
 import pytest
+from loops import for_each
 from numpy.typing import NDArray
 
 from ptxgen.errors import PtxError
@@ -437,7 +438,7 @@ def lop3(a: int, b: int, c: int, table: int) -> int:
     return result
 
 
-@pytest.mark.parametrize("table", range(256))
+@for_each("table", range(256))
 def test_logic_of_three(table: int) -> None:
     rows = [(0xF0, 0xCC, 0xAA), (0x12345678, 0x9ABCDEF0, 0x0F1E2D3C), (0, 0xFFFFFFFF, 1)]
     check("lop3.b32", [(*x, table) for x in rows], lop3)

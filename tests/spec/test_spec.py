@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 import pytest
+from loops import for_each
 
 from ptxgen.build.render import render
 from ptxgen.errors import SpecError
@@ -232,7 +233,7 @@ def test_names_and_canonical_texts_are_stable() -> None:
         assert run.stdout.splitlines() == expected
 
 
-@pytest.mark.parametrize("name", SPECS)
+@for_each("name", SPECS)
 def test_canonical_text_round_trips(name: str) -> None:
     spec = SPECS[name]
     again = rebuilt(spec)
@@ -418,7 +419,7 @@ def told() -> dict[str, frozenset[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", SPECS)
+@for_each("name", SPECS)
 def test_formulas_read_problem_variables_only(name: str) -> None:
     spec, known = SPECS[name], told()[name]
     assert spec.requires.boolean and not spec.grid.boolean
@@ -434,7 +435,7 @@ def test_formulas_read_problem_variables_only(name: str) -> None:
     assert spec.threads % 32 == 0 and spec.shared_bytes >= 0
 
 
-@pytest.mark.parametrize("name", SPECS)
+@for_each("name", SPECS)
 def test_specs_run_on_an_architecture_that_has_room(name: str) -> None:
     spec = SPECS[name]
     oldest = spec.min_arch

@@ -377,10 +377,13 @@ class Form:
         """Raises UninitializedFault if an accumulator is undefined where scale-d is true; then
         marks all as defined.
         """
+        slots = {name: self.kernel.origins[name] for name in self.doubtful}
+        slots = {name: slot for name, slot in slots.items() if registers[slot] is not DEFINED}
+        if not slots:
+            return
         here = np.zeros(len(wave.lanes), np.bool_)
         here[lanes] = True
-        for name in self.doubtful:
-            slot = self.kernel.origins[name]
+        for name, slot in slots.items():
             used = np.broadcast_to(registers[slot], wave.lanes.shape)[lanes] * scale_d[:, None]
             if used.any():
                 at = int(np.flatnonzero(used)[0])

@@ -4,9 +4,9 @@ A small Llama with random weights learns to count, in the manner of GRPO: from e
 of sequences is sampled, and a sequence is rewarded for tokens that follow the one before them. The
 rollouts come from the continuous batching of `transformers` (or from its ``generate``), the
 gradients from the same model with padded sequences. Both run with ptxgen's operations, so in every
-step the divergence KL(rollout || trainer) is exactly 0: there is nothing to correct by importance
-weights or to clip. The model is trained twice, the second time with other sizes of batches and
-chunks in its rollouts, and ends with the same weights.
+step the divergence KL(rollout || trainer) is exactly 0: as each rollout is used for one step,
+importance weights are 1 and nothing is clipped. The model is trained twice, the second time with
+smaller batches in its rollouts, and ends with the same weights.
 
 Needs PyTorch and transformers. Without a GPU the kernels run on the CPU device, with a smaller
 model.
@@ -39,7 +39,7 @@ class Sizes:
     """Number of tokens that are sampled in a sequence."""
     steps: int
     budgets: tuple[int, int]
-    """Most tokens in a batch of continuous batching, in the first and in the second run."""
+    """Most tokens in a batch of the rollouts, in the first and in the second run."""
 
 
 ON_A_GPU = Sizes(256, 128, 4, 8, 8, 24, 40, (512, 48))
@@ -55,7 +55,7 @@ def main() -> int:
     options = parser.parse_args()
     needed = ("torch", "transformers")
     if missing := [each for each in needed if importlib.util.find_spec(each) is None]:
-        print(f"This example needs PyTorch; transformers: {', '.join(missing)} is missing.")
+        print(f"This example needs PyTorch and transformers; missing: {', '.join(missing)}.")
         return 0
     import torch
 
@@ -156,8 +156,8 @@ def reward(prompt: list[int], tokens: list[int], vocabulary: int) -> float:
 def padded(
     torch: Any, prompts: list[list[int]], tokens: list[list[int]], device: str
 ) -> tuple[Any, Any, Any]:
-    """Returns sequences padded on the right, their attention mask, and a mask of the tokens behind
-    the first that were sampled.
+    """Returns sequences padded on the right, their attention mask, and a mask of the sampled tokens
+    that has no column for the first token.
     """
     wholes = [[*p, *t] for p, t in zip(prompts, tokens, strict=True)]
     longest = max(map(len, wholes))
@@ -197,24 +197,32 @@ def sample_by_generate(
 ) -> tuple[list[list[int]], list[list[float]]]:
     """Samples by ``generate``, with prompts padded on the left; returns tokens and
     log-probabilities of each sequence.
+
+    ``budget``: most tokens in a batch of sequences, padding included, but for a single sequence.
     """
     import ptxgen.torch
     from ptxgen.engines.transformers import Draws
 
-    lengths = [len(p) for p in prompts]
-    longest = max(lengths)
-    ids = torch.tensor([[*[0] * (longest - len(p)), *p] for p in prompts], device=model.device)
-    mask = torch.arange(longest)[None] >= longest - torch.tensor(lengths)[:, None]
-    draws = Draws(seeds, lengths)
-    with ptxgen.torch.batch_invariant():
-        found = model.generate(
-            input_ids=ids,
-            attention_mask=mask.long().to(model.device),
-            max_new_tokens=count,
-            do_sample=False,
-            logits_processor=[draws],
-        )
-    return found[:, longest:].tolist(), torch.stack(draws.logprobs, 1).tolist()
+    together = max(1, budget // (max(map(len, prompts)) + count))
+    tokens, logprobs = [], []
+    for first in range(0, len(prompts), together):
+        batch = prompts[first : first + together]
+        lengths = [len(p) for p in batch]
+        longest = max(lengths)
+        ids = torch.tensor([[*[0] * (longest - len(p)), *p] for p in batch], device=model.device)
+        mask = torch.arange(longest)[None] >= longest - torch.tensor(lengths)[:, None]
+        draws = Draws(seeds[first : first + together], lengths)
+        with ptxgen.torch.batch_invariant():
+            found = model.generate(
+                input_ids=ids,
+                attention_mask=mask.long().to(model.device),
+                max_new_tokens=count,
+                do_sample=False,
+                logits_processor=[draws],
+            )
+        tokens += found[:, longest:].tolist()
+        logprobs += torch.stack(draws.logprobs, 1).tolist()
+    return tokens, logprobs
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ CUDA graph counts once: replays do not reach the host.
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import sys
 from collections import Counter
 from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,6 +87,7 @@ class Report:
     """
 
     def __init__(self) -> None:
+        self._writer = 0  # process that writes the report when it ends
         self.reset()
 
     def reset(self) -> None:
@@ -101,11 +102,9 @@ class Report:
         self._sizes: Counter[tuple[str, str]] = Counter()
 
     def begin(self, engine: str, version: str, mode: str) -> None:
-        """Starts the report of an engine. In mode ``audit`` it is written when the process ends."""
+        """Starts the report of an engine."""
         self.reset()
         self.engine, self.version, self.mode = engine, version, mode
-        if self.counting:
-            atexit.register(self._at_exit, os.getpid())
 
     @property
     def counting(self) -> bool:
@@ -193,11 +192,19 @@ class Report:
             counted[made.layer, made.operation, dtype, contract, family] += number
         return [dict(zip(_HEAD, (*key, n), strict=True)) for key, n in counted.items()]
 
-    def _at_exit(self, process: int) -> None:
-        """Writes the report, and prints it to stderr, in the process that it is of."""
-        if os.getpid() != process or not self.engine:
+    def write_at_exit(self) -> None:
+        """Makes this process write the report to a file and to stderr when it ends, in mode
+        ``audit``. Called when a model is loaded: an engine's processes without one write nothing.
+        """
+        if self.counting and self._writer != os.getpid():
+            self._writer = os.getpid()
+            # Processes that multiprocessing forks end without atexit, but call finalizers.
+            Finalize(None, self._at_exit, exitpriority=0)
+
+    def _at_exit(self) -> None:
+        if not self.engine:
             return
-        path = os.environ.get(VARIABLE) or f"ptxgen_{self.engine.lower()}.{process}.json"
+        path = os.environ.get(VARIABLE) or f"ptxgen_{self.engine.lower()}.{os.getpid()}.json"
         self.write(path)
         print(f"{self}\n\nwritten to {path}", file=sys.stderr)
 

@@ -1,7 +1,7 @@
 """Hooks: the functions of an engine that an extension replaces, calls or implements.
 
-A hook states the signature that the extension was written for. :func:`install` compares all
-signatures before it replaces the first function, so an engine is changed entirely or not at all.
+A hook states the signature that the extension was written for. :func:`install` compares the
+signatures of all its hooks before it replaces the first function, so it replaces all or none.
 Annotations are left out of the comparison: parameters, their order, kinds and defaults count.
 """
 
@@ -24,7 +24,7 @@ from ptxgen.errors import EngineError
 class Hook:
     """A function of an engine, and its replacement.
 
-    ``part``: part of the model that it serves, in words; ``owner``: "module", or "module:Class";
+    ``part``: label of the part of the model, for reports; ``owner``: "module", or "module:Class";
     ``attribute``: name of the function there; ``signature``: its parameters with their defaults,
     behind "classmethod" or "staticmethod" if it is one. ``replacement``: "module:function", a
     function that takes the original and returns its replacement; empty for a function that the
@@ -91,7 +91,7 @@ def read_signature(hook: Hook) -> str | None:
 
 
 def _source(module: str) -> Path | None:
-    """Returns the file of a module, of which only the outermost package is looked up."""
+    """Returns a module's source file; imports nothing below the outermost package."""
     top, *rest = module.split(".")
     found = find_spec(top)
     for root in (found.submodule_search_locations or ()) if found else ():
@@ -155,7 +155,7 @@ def remove() -> None:
 
 
 def _locate(hook: Hook) -> tuple[Any, Any, str]:
-    """Returns a hook's owner, the engine's own function, and why it does not fit (or nothing)."""
+    """Returns a hook's owner, the engine's own function, and how its signature differs (or "")."""
     module, _, name = hook.owner.partition(":")
     try:
         owner = import_module(module)

@@ -7,6 +7,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import os
+import subprocess
 import sys
 import tomllib
 from importlib.util import find_spec
@@ -1277,22 +1279,51 @@ def test_log_probabilities(register):
 
 # -- the report and the command ------------------------------------------------------------------
 def test_the_report_is_written(register, monkeypatch, tmp_path, capsys):
-    import os
-
     report = register("audit")
     assert report is engines.report()
     the(f"{LAYERS}.linear:LinearBase")(drawn(4, 16))(drawn(2, 16))
     report.seed("request 1", 5)
     path = tmp_path / "report.json"
     monkeypatch.setenv("PTXGEN_REPORT", str(path))
-    report._at_exit(os.getpid() + 1)  # a forked process does not write its parent's report
-    assert not path.exists()
-    report._at_exit(os.getpid())
+    report._at_exit()
     found = json.loads(path.read_text())
     assert found["version"] == stand_in.VERSION and found["seeds"] == {"request 1": 5}
     assert found["calls"][0]["operation"] == "linear" and found["calls"][0]["calls"] == 1
     text = capsys.readouterr().err
     assert "vLLM 0.26.0, mode audit" in text and "LinearBase" in text and str(path) in text
+
+
+ENGINE = """
+import multiprocessing, os
+from ptxgen.engines.audit import REPORT, Layer
+
+def serve():
+    for _ in range(2):
+        REPORT.layers["proj"] = Layer("Linear", "linear")
+        REPORT.write_at_exit()
+
+REPORT.begin("vLLM", "0", "audit")
+child = multiprocessing.get_context(os.environ["START"]).Process(target=serve)
+if __name__ == "__main__":
+    child.start()
+    child.join()
+"""
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_the_process_with_the_model_writes_the_report(start, tmp_path):
+    path, script = tmp_path / "report.json", tmp_path / "engine.py"
+    script.write_text(ENGINE)
+    given = {"PTXGEN_REPORT": str(path), "START": start, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, **given},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.count("written to") == 1
+    assert "proj" in [row["layer"] for row in json.loads(path.read_text())["layers"]]
 
 
 def test_the_report_is_bounded():

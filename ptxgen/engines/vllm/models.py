@@ -81,6 +81,7 @@ def prepare(model: torch.nn.Module, model_config: Any) -> None:
             REPORT.layers[name] = found
             if found.why:
                 left.append((name, found.why))
+    REPORT.write_at_exit()
     REPORT.refuse([f"{name}: {why}" for name, why in left])
     for name, why in left:
         REPORT.leave(name, why)

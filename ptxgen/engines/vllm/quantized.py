@@ -1,9 +1,9 @@
 """Replacements of vLLM's linear methods for quantized checkpoints.
 
-vLLM loads a checkpoint's tensors into parameters of their names. Behind the loading they become a
-:class:`ptxgen.quantized.QuantizedWeight`, by the function that reads the same checkpoint for
-:func:`ptxgen.torch.convert`, before vLLM repacks them for its own kernels. So the weights, and the
-products, are the trainer's. A weight that cannot be read stays vLLM's, with the reason.
+vLLM loads a checkpoint's tensors into parameters of their names. Before it repacks them for its own
+kernels, they become a :class:`ptxgen.quantized.QuantizedWeight`, by the function that reads the
+same checkpoint for :func:`ptxgen.torch.convert`. So the weights, and the products, are the
+trainer's. A weight that cannot be read stays vLLM's, with the reason.
 
 Each function takes vLLM's original and returns its replacement (:mod:`ptxgen.engines.hooks`).
 """
@@ -34,14 +34,17 @@ SCHEME = "CompressedTensorsWNA16"
 """Scheme of compressed-tensors whose weights are packed integers, and whose activations are not
 quantized."""
 KEPT = "weight_shape"
-"""Parameter that nothing is derived from. vLLM loads it for each fused weight, the last time behind
-the processing of a layer that is reloaded."""
+"""Parameter that is not removed: vLLM loads it once more after a reloaded layer was processed."""
 PREFIX = "ptxgen_"
 """Beginning of the names of the parameters that a layer gets, one for each array of its weight."""
-CREATED, FORMAT, FAULT = "ptxgen_created", "ptxgen_format", "ptxgen_fault"
-"""Attributes of a layer: its :class:`Created`; name of its weight's format; why it has none."""
+CREATED = "ptxgen_created"
+"""Attribute of a layer: its :class:`Created`."""
+FORMAT = "ptxgen_format"
+"""Attribute of a layer: name of its weight's format; empty if the weight is left to vLLM."""
+FAULT = "ptxgen_fault"
+"""Attribute of a layer: reason why its weight is left to vLLM."""
 ORDERS = "ptxgen_orders"
-"""Attribute of a layer: group of each k, of each fused weight, while they are loaded."""
+"""Attribute of a layer: ``g_idx`` of each fused weight, until the layer is processed."""
 
 
 class Created(NamedTuple):
@@ -57,13 +60,16 @@ class Created(NamedTuple):
 
 
 def _fp8(method: Any) -> dict[str, Any]:
+    """Returns the ``quantization_config`` of an FP8 checkpoint; EngineError if its scales are not
+    those of blocks.
+    """
     block = method.quant_config.weight_block_size
     if block is None:
         raise EngineError("its scales are not of blocks, and its activations are quantized")
     return {"quant_method": "fp8", "weight_block_size": block}
 
 
-METHODS: dict[str, Callable[[Any], Mapping[str, Any]]] = {
+CONFIG_READERS: dict[str, Callable[[Any], Mapping[str, Any]]] = {
     **dict.fromkeys(
         ("AutoAWQLinearMethod", "AutoAWQMarlinLinearMethod", "AutoGPTQLinearMethod"),
         lambda method: method.quant_config.full_config,
@@ -103,7 +109,7 @@ def create_weights(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> None:
         sizes = input_size_per_partition, output_partition_sizes, input_size, output_size
         original(self, layer, *sizes, params_dtype, **extra_weight_attrs)
-        if type(self).__name__ not in METHODS:
+        if type(self).__name__ not in CONFIG_READERS:
             return
         scales = {}
         for name in SCALES:
@@ -124,10 +130,10 @@ def create_weights(original: Callable[..., Any]) -> Callable[..., Any]:
 def _load_groups(
     layer: Any, param: Any, loaded_weight: torch.Tensor, *given: Any, **options: Any
 ) -> Any:
-    """Notes ``g_idx`` of each fused weight, as all must be equal, and loads the first. vLLM would
-    load each of them over the one before, and count it: a layer that is reloaded would be processed
-    before its last tensors are there. It is bound to the layer as vLLM's loaders are, which vLLM
-    rebinds.
+    """Loads ``g_idx`` of the first of fused weights, and keeps all of them, which must be equal.
+    vLLM would load each over the one before, and count its elements: it would process a reloaded
+    layer before the last tensors arrive. The function is bound to the layer, as vLLM rebinds
+    loaders.
     """
     vars(layer).setdefault(ORDERS, []).append(loaded_weight)
     parts = [part[0] if isinstance(part, tuple) else part for part in (*given, *options.values())]
@@ -182,8 +188,8 @@ def process_weights(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _read(method: Any, layer: Any, made: Created) -> QuantizedWeight:
-    """Returns the weight of vLLM's loaded parameters; raises PtxgenError with the reason why it is
-    not read.
+    """Returns the quantized weight that vLLM's loaded parameters hold; raises PtxgenError if it
+    cannot be read.
     """
     orders = vars(layer).pop(ORDERS, [])
     if os.environ.get(ACTIVATIONS):
@@ -191,7 +197,7 @@ def _read(method: Any, layer: Any, made: Created) -> QuantizedWeight:
     scheme = type(getattr(layer, "scheme", None)).__name__
     if scheme not in ("NoneType", SCHEME):
         raise EngineError(f"its scheme is {scheme}")
-    options = METHODS[type(method).__name__](method)
+    options = CONFIG_READERS[type(method).__name__](method)
     if options.get("dynamic"):
         raise EngineError("its layers have options of their own (dynamic)")
     read = reader(str(options.get("quant_method")), options)

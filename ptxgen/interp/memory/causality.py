@@ -4,21 +4,22 @@ Within a CTA (or cluster), :class:`~ptxgen.interp.memory.race.SharedHistory` kno
 are ordered. Between CTAs, a release pattern on a flag synchronises with an acquire pattern that
 reads it:
 
-- The release keeps the vector clock of its thread, and all that this thread has acquired from other
-  CTAs, with the flag. A relaxed store behind a fence counts as a release with the fence's clock. An
-  atomic adds to what the flag has, a store replaces it. A store of the value that the flag has
-  already tells nothing, as no load can distinguish it from the one before.
-- The acquire (or a relaxed load in front of a fence) is recorded like an access of its thread. Who
-  is ordered behind it, by barriers for example, knows what the flag had.
+- A release stores its thread's vector clock, and every snapshot which that thread has acquired from
+  other CTAs, with the flag. A relaxed store after a fence counts as a release with the fence's
+  clock. An atomic adds to the flag's snapshot, a store replaces it. A store that leaves the flag's
+  value unchanged does not synchronise, as no load can distinguish it from the one before.
+- An acquire (or a relaxed load before a fence) is recorded as an access of its thread. Accesses
+  ordered after it, by barriers for example, inherit the flag's snapshot.
 
-The shadow of a granule is its last write and its last read. Reads that another thread's read has
-displaced go to a log, which is searched only when such a granule is written.
+The shadow memory of a granule has its last write and its last read. Reads that another thread's
+read has displaced go to a log, which is searched only when such a granule is written.
 
 A bulk copy accesses global memory in the async proxy. Its read lasts until its mbarrier completes,
-its write until its thread has waited for the whole group (not ``.read``): until then nobody may
-touch the bytes, or write them. The copy sees an ordinary store only behind a
-``fence.proxy.async`` of the storing or of the issuing thread; the other way round, completion is
-such a fence. Writes after reads are asked for no proxy fence.
+its write until its thread has waited for the whole group (not ``.read``). While a bulk read is in
+flight, no thread may write its bytes; while a bulk write is, no thread may access them. The copy
+sees an ordinary store only after a ``fence.proxy.async`` of the storing or of the issuing thread;
+the other way round, completion is such a fence. A write after a read of the other proxy is not
+checked for a proxy fence.
 
 Source: PTX ISA 9.0, 8.7 (morally strong operations), 8.8 (release and acquire patterns), 8.9.4
 (memory synchronization), 8.9.5 (causality order), 9.7.9.25.2 (async proxy), 9.7.9.25.4 (bulk
@@ -45,18 +46,16 @@ from ptxgen.interp.text.ordering import GPU, Ordering, ordering
 from ptxgen.interp.text.ptx import Instruction
 
 Snapshot = dict[int, Stamps]
-"""Accesses that are ordered before a point of a thread: a vector clock for each CTA (or cluster) of
-which it knows any.
-"""
+"""Vector clocks, by CTA (or cluster), of the accesses that happen before a point of a thread."""
 _LINE = 16
-"""Bytes of the widest access, and the first granularity of a shadow."""
+"""Bytes of the widest access, and the first size of a granule."""
 _LOG = 1 << 20
 """Logged reads of an allocation from which repeated ones are dropped."""
 
 
 @dataclass(slots=True, eq=False)
 class _Acquired:
-    """Acquire by ``lane`` at the time ``stamp``, which has learnt ``snapshot``."""
+    """Acquire by ``lane`` at the time ``stamp``, of a flag with ``snapshot``."""
 
     lane: int
     stamp: int
@@ -127,9 +126,9 @@ class _Reads:
         log = log[:, np.append(~newer, True)]
         self.displaced, self.count, self.is_sorted = [log], 0, True
 
-    def of(self, granules: Ints) -> tuple[Ints, NDArray[np.int32]]:
-        """Returns reads of each of ``granules``: its index in the argument, and a column stamp,
-        reader, site for each read.
+    def find(self, granules: Ints) -> tuple[Ints, NDArray[np.int32]]:
+        """Returns all recorded reads of ``granules``: positions in the argument, and an array
+        [3, reads] of stamps, readers and sites.
         """
         stamp = self.stamp[granules]
         which = np.flatnonzero(stamp)
@@ -363,7 +362,7 @@ class GlobalHistory:
     # -- flags --------------------------------------------------------------------------
 
     def _publish(self, lane: int) -> Snapshot:
-        """Returns what is ordered before a release of ``lane``, which it records."""
+        """Records a release by ``lane``, and returns the snapshot that happens before it."""
         cta = lane // self._history.threads
         acquired, known = self._acquired[cta], Snapshot()
         if acquired:
@@ -382,7 +381,7 @@ class GlobalHistory:
         self._acquired[lane // self._history.threads].append(_Acquired(lane, stamp, flag))
 
     def _release(self, address: int, lane: int, kind: Ordering) -> None:
-        """Records that ``lane`` writes a flag: what those who acquire it will learn."""
+        """Updates the snapshot of the flag at ``address`` for a write by ``lane``."""
         released = self._publish(lane) if kind.releases else self._fenced.get(lane)
         before = self._flags.get(address) if kind.is_atomic else None
         if released is not None and before is not None:
@@ -517,7 +516,7 @@ class GlobalHistory:
             site = int(shadow.flight_site[granules[i]])
             raise Conflict("race", i // many, self._byte(shadow, granules[i]), None, site)
         for reads in (shadow.weak,) if kind.scope >= GPU else (shadow.weak, shadow.strong):
-            which, (stamps, readers, sites) = reads.of(granules)
+            which, (stamps, readers, sites) = reads.find(granules)
             writers = readers.astype(np.int64)
             fine = self._is_strong(kind, sites, writers, lanes[which])
             rest = np.flatnonzero(~fine)
@@ -535,7 +534,7 @@ class GlobalHistory:
 
 
 def _joined(one: Snapshot, other: Snapshot) -> Snapshot:
-    """Returns what two points of threads know together."""
+    """Returns the element-wise maximum of two snapshots."""
     result = dict(one)
     for cta, known in other.items():
         old = result.get(cta)

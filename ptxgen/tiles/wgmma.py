@@ -10,7 +10,7 @@ import functools
 from dataclasses import replace
 
 from ptxgen.spec.chain import ChainSpec
-from ptxgen.spec.wgmma import WgmmaSpec
+from ptxgen.spec.wgmma import WgmmaSpec, WgmmaSwappedSpec
 
 
 def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
@@ -90,6 +90,26 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         gemm((64, 16, 128), 1, 10),
     )
     return (*large, *medium, *small)
+
+
+def swapped(layout: str, dtype: str) -> tuple[WgmmaSwappedSpec, ...]:
+    """Returns the kernels with swapped operands, whose tiles have any multiple of 8 rows: for rows
+    of which tiles of :func:`specs` would leave SMs idle.
+    """
+    return tuple(
+        WgmmaSwappedSpec(
+            layout,
+            bm=rows,
+            bn=128,
+            bk=64,
+            consumers=2,
+            stages=stages,
+            split="serial",
+            registers=240,
+            dtype=dtype,
+        )
+        for rows, stages in ((200, 5), (176, 5), (136, 6), (120, 6))
+    )
 
 
 def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:

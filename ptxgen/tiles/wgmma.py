@@ -96,19 +96,15 @@ def swapped(layout: str, dtype: str) -> tuple[WgmmaSwappedSpec, ...]:
     """Returns the kernels with swapped operands, whose tiles have any multiple of 8 rows: for rows
     of which tiles of :func:`specs` would leave SMs idle.
     """
-    return tuple(
-        WgmmaSwappedSpec(
-            layout,
-            bm=rows,
-            bn=128,
-            bk=64,
-            consumers=2,
-            stages=stages,
-            split="serial",
-            registers=240,
-            dtype=dtype,
+
+    def gemm(rows: int, stages: int, registers: int, split: str = "serial") -> WgmmaSwappedSpec:
+        return WgmmaSwappedSpec(
+            layout, rows, 128, 64, 2, stages, split=split, registers=registers, dtype=dtype
         )
-        for rows, stages in ((200, 5), (176, 5), (136, 6), (120, 6))
+
+    return (
+        gemm(224, 4, 232, split="none"),
+        *(gemm(rows, stages, 240) for rows, stages in ((200, 5), (176, 5), (120, 6), (104, 7))),
     )
 
 

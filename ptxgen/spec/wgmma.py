@@ -666,8 +666,8 @@ class WgmmaSwappedSpec(WgmmaSpec):
 
     @property
     def pitch32(self) -> int:
-        """Bytes of a row of 64 f32 outputs in a warpgroup's buffer: a multiple of 16, against bank
-        conflicts not of 128.
+        """Bytes of a row of 64 f32 outputs in a warpgroup's buffer: 4 words modulo 32, against bank
+        conflicts.
         """
         return 4 * (64 + 4)
 

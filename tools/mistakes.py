@@ -957,7 +957,7 @@ MISTAKES = (
         TEMPLATE + "wgmma/store/transposed.cuh.j2",
         "(i + lane % 8) * PITCH16",
         "(i + lane % 8 / 2 * 2) * PITCH16",
-        kernel("wgmma_swapped_nn_bf16_120x128"),
+        tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
     ),
     Mistake(
         "columns of C^T read before all warps have stored them",
@@ -972,7 +972,7 @@ MISTAKES = (
         + "for (unsigned i = 0; i < height; i += 16) {\n"
         + " " * 28
         + "const",
-        kernel("wgmma_swapped_nn_bf16_120x128"),
+        tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
     ),
     Mistake(
         "the CPU device's fma in f64 rounded twice",

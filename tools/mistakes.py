@@ -953,6 +953,28 @@ MISTAKES = (
         tests("test_interp_kernels.py", "test_stores and wgmma_tn_bf16_192x128x64"),
     ),
     Mistake(
+        "rows of C^T stored in the place of others, by swapped operands",
+        TEMPLATE + "wgmma/store/transposed.cuh.j2",
+        "(i + lane % 8) * PITCH16",
+        "(i + lane % 8 / 2 * 2) * PITCH16",
+        tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
+    ),
+    Mistake(
+        "columns of C^T read before all warps have stored them",
+        TEMPLATE + "wgmma/store/transposed.cuh.j2",
+        "group_sync(group);\n#pragma unroll\n"
+        + " " * 24
+        + "for (unsigned i = 0; i < height; i += 16) {\n"
+        + " " * 28
+        + "const",
+        "__syncwarp();\n#pragma unroll\n"
+        + " " * 24
+        + "for (unsigned i = 0; i < height; i += 16) {\n"
+        + " " * 28
+        + "const",
+        tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
+    ),
+    Mistake(
         "the CPU device's fma in f64 rounded twice",
         "ptxgen/interp/values/floats.py",
         "        exact += rest[1]\n",

@@ -23,7 +23,7 @@ from ptxgen.golden.store import Goldens, Key, Record, Usage, digest
 from ptxgen.spec import KernelSpec
 from ptxgen.tiles import PINNED
 
-VARIED = frozenset({"layout", "copy_a", "copy_b", "vectorized", "is_last"})
+VARIED = frozenset({"layout", "copy_a", "copy_b", "vectorized", "is_last", "whole_rows"})
 """Spec fields that make no variant (:func:`read_by_people`): kernels that differ in them alone
 render from the same template lines, so a reviewer who has read one has read all."""
 

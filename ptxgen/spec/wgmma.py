@@ -21,7 +21,7 @@ from ptxgen.spec.gemm.loads import Load, Tma
 from ptxgen.spec.gemm.parts import Parts
 from ptxgen.spec.gemm.schedules import Batch, Chunks, Schedule
 from ptxgen.spec.gemm.splits import Serial, Split, Unsplit
-from ptxgen.spec.gemm.stores import PartialSums, Rows, Segments, Store
+from ptxgen.spec.gemm.stores import PartialSums, Rows, Segments, Store, Transposed
 from ptxgen.spec.vocab_segments import WIDE_TARGET, logit_context, softcap_params
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
@@ -403,17 +403,16 @@ class WgmmaSpec(Ring, GemmSpec):
         self.check_choices(layout=LAYOUTS, dtype=TIERS["tc"], split=self.splits)
         name = self.name
         check(self.min_arch == "sm_90", name, "min_arch", self.min_arch, "sm_90")
-        check(
-            self.bn % 16 == 0 and self.bn <= 256,
-            name,
-            "bn is a multiple of 16 up to 256",
-            self.bn,
-            256,
-        )
+        self.check_columns()
         unit = PANEL // 2 if "N" in self.layout[0] or "T" in self.layout[1] else STEP
         check(self.bk % unit == 0, name, f"bk is a multiple of {unit}", self.bk, unit)
         self.parts.check(self)
         self.check_ring(self.accumulators, self.totals)
+
+    def check_columns(self) -> None:
+        """Raises SpecError unless ``bn`` can be the columns of a wgmma instruction."""
+        what = "bn is a multiple of 16 up to 256"
+        check(self.bn % 16 == 0 and self.bn <= 256, self.name, what, self.bn, 256)
 
     def takes(self, dtype: Hashable) -> bool:
         """Returns whether :meth:`of` has a kernel for ``dtype``. Only kernels that store partial
@@ -459,9 +458,20 @@ class WgmmaSpec(Ring, GemmSpec):
         return Operand("b", self.layout[1] == "T", self.bn, self.bk, self.cluster_m)
 
     @property
+    def first(self) -> Operand:
+        """Tile whose rows are the 64 rows of the wgmma instruction, its first operand."""
+        return self.a
+
+    @property
+    def second(self) -> Operand:
+        """Tile whose rows are the columns of the wgmma instruction, its second operand."""
+        return self.b
+
+    @property
     def instruction(self) -> Instruction:
         """Shape and types of the wgmma instruction."""
-        return Instruction(self.bn, self.dtype, False, (not self.a.k_major, not self.b.k_major))
+        transposed = (not self.first.k_major, not self.second.k_major)
+        return Instruction(self.second.extent, self.dtype, False, transposed)
 
     @property
     def multiplier(self) -> str:
@@ -611,6 +621,62 @@ class WgmmaSpec(Ring, GemmSpec):
             f"split: {self.split}",
             f"parts {self.parts}",
         )
+
+
+@dataclass(frozen=True)
+class WgmmaSwappedSpec(WgmmaSpec):
+    """A wgmma kernel with swapped operands, which computes C^T: columns of B are the 64 rows of the
+    instruction, rows of A its columns.
+
+    So ``bm`` is any multiple of 8 up to 256, and tiles fit any number of rows with little left
+    over. The ``consumers`` warpgroups divide ``bn``: columns of a model's weights are multiples of
+    128.
+    """
+
+    splits: ClassVar[tuple[str, ...]] = ("none", "serial")
+    legible: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
+
+    def check_columns(self) -> None:
+        what = "bm is a multiple of 8 up to 256"
+        check(self.bm % 8 == 0 and self.bm <= 256, self.name, what, self.bm, 256)
+
+    @property
+    def label(self) -> str:
+        return f"swapped_{super().label}"
+
+    @property
+    def divided(self) -> tuple[str, int]:
+        return "bn", self.bn
+
+    @property
+    def first(self) -> Operand:
+        return self.b
+
+    @property
+    def second(self) -> Operand:
+        return self.a
+
+    @property
+    def store(self) -> Store:
+        return Transposed("batch")
+
+    @property
+    def pitch32(self) -> int:
+        """Bytes of a row of 64 f32 outputs in a warpgroup's buffer: 4 words modulo 32, against bank
+        conflicts.
+        """
+        return 4 * (64 + 4)
+
+    @property
+    def exchange_bytes(self) -> int:
+        """Bytes of a consumer warp's quarter of its warpgroup's buffer, which holds 64 rows of 64
+        16-bit outputs or 32 rows of 64 f32 outputs at a time, and overlays spilled totals.
+        """
+        return max(64 * self.pitch16 // 4, 32 * self.pitch32 // 4, self.spilled_bytes)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles import mma, realign, wgmma
 from ptxgen.tiles.regimes import last, routes
 
+_SWAPPED = "any number of rows, by wgmma with swapped operands"
+
 
 def _chunks(layout: str, dtype: str) -> tuple[Route, ...]:
     if layout == "TT":
@@ -57,6 +59,7 @@ def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
     return (
         *routes((s for s in vector if s.streamed), "few rows: the weight is read once"),
         *routes(wgmma.specs(layout, dtype), "many rows, by wgmma"),
+        *(routes(wgmma.swapped(layout, dtype), _SWAPPED) if layout in ("NN", "NT") else ()),
         *routes((s for s in vector if not s.streamed), "many rows, by mma"),
         *(_realigned(layout, dtype) if layout != "TT" else ()),
         *routes((s for s in kernels if s not in vector), "operands not aligned to 16 bytes"),

@@ -10,7 +10,7 @@ import functools
 from dataclasses import replace
 
 from ptxgen.spec.chain import ChainSpec
-from ptxgen.spec.wgmma import WgmmaSpec
+from ptxgen.spec.wgmma import WgmmaSpec, WgmmaSwappedSpec
 
 
 def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
@@ -90,6 +90,22 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
         gemm((64, 16, 128), 1, 10),
     )
     return (*large, *medium, *small)
+
+
+def swapped(layout: str, dtype: str) -> tuple[WgmmaSwappedSpec, ...]:
+    """Returns the kernels with swapped operands, whose tiles have any multiple of 8 rows: for rows
+    of which tiles of :func:`specs` would leave SMs idle.
+    """
+
+    def gemm(rows: int, stages: int, registers: int, split: str = "serial") -> WgmmaSwappedSpec:
+        return WgmmaSwappedSpec(
+            layout, rows, 128, 64, 2, stages, split=split, registers=registers, dtype=dtype
+        )
+
+    return (
+        gemm(224, 4, 232, split="none"),
+        *(gemm(rows, stages, 240) for rows, stages in ((200, 5), (176, 5), (120, 6), (104, 7))),
+    )
 
 
 def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:

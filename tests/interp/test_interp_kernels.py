@@ -234,7 +234,7 @@ def store_cases(name, sms):
 
 
 @pytest.mark.long
-@some(sorted(KERNELS), "family", "layout", "dtype")
+@some(sorted(KERNELS), "family", "store", "layout", "dtype")
 def test_edges(name):
     cases = edge_cases(name, SMS)
     layout, route = KERNELS[name]
@@ -254,7 +254,7 @@ def test_edges(name):
 STORES = [n for n in sorted(KERNELS) if KERNELS[n][0] in ("NN", "TN")]
 
 
-@some(STORES, "family", "split", "dtype")
+@some(STORES, "family", "store", "split", "dtype")
 def test_stores(name):
     """Operands' layout has no part in how results are stored, but TN may add to old values."""
     cases = store_cases(name, SMS)

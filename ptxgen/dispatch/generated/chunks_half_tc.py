@@ -47,43 +47,46 @@ ROUTES = Routes({
         (37, 16, 16, (37,)), (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)),
         (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)), (44, 16, 16, (44,)),
         (45, 16, 16, (45,)),
+        # any number of rows, by wgmma with swapped operands
+        (46, 16, 16, (46,)), (47, 16, 16, (47,)), (48, 16, 16, (48,)), (49, 16, 16, (49,)),
+        (50, 16, 16, (50,)),
         # many rows, by mma
-        (46, 16, 16, (46,)), (47, 16, 16, (47,)), (48, 16, 16, (48,)),
+        (51, 16, 16, (51,)), (52, 16, 16, (52,)), (53, 16, 16, (53,)),
         # A not aligned to 16 bytes: copied first
-        (49, 0, 16, ("realign_a", 25)),
+        (54, 0, 16, ("realign_a", 25)),
         # B not aligned to 16 bytes: copied first
-        (50, 16, 0, ("realign_b", 25)),
+        (55, 16, 0, ("realign_b", 25)),
         # A and B not aligned to 16 bytes: copied first
-        (51, 0, 0, ("realign_ab", 25)),
+        (56, 0, 0, ("realign_ab", 25)),
         # A not aligned to 16 bytes: copied first
-        (52, 0, 16, ("realign_a", 26)),
+        (57, 0, 16, ("realign_a", 26)),
         # B not aligned to 16 bytes: copied first
-        (53, 16, 0, ("realign_b", 26)),
+        (58, 16, 0, ("realign_b", 26)),
         # A and B not aligned to 16 bytes: copied first
-        (54, 0, 0, ("realign_ab", 26)),
+        (59, 0, 0, ("realign_ab", 26)),
         # A not aligned to 16 bytes: copied first
-        (55, 0, 16, ("realign_a", 36)),
+        (60, 0, 16, ("realign_a", 36)),
         # B not aligned to 16 bytes: copied first
-        (56, 16, 0, ("realign_b", 36)),
+        (61, 16, 0, ("realign_b", 36)),
         # A and B not aligned to 16 bytes: copied first
-        (57, 0, 0, ("realign_ab", 36)),
+        (62, 0, 0, ("realign_ab", 36)),
         # A not aligned to 16 bytes: copied first
-        (58, 0, 16, ("realign_a", 43)),
+        (63, 0, 16, ("realign_a", 43)),
         # B not aligned to 16 bytes: copied first
-        (59, 16, 0, ("realign_b", 43)),
+        (64, 16, 0, ("realign_b", 43)),
         # A and B not aligned to 16 bytes: copied first
-        (60, 0, 0, ("realign_ab", 43)),
+        (65, 0, 0, ("realign_ab", 43)),
         # A not aligned to 16 bytes: copied first
-        (61, 0, 16, ("realign_a", 45)),
+        (66, 0, 16, ("realign_a", 45)),
         # B not aligned to 16 bytes: copied first
-        (62, 16, 0, ("realign_b", 45)),
+        (67, 16, 0, ("realign_b", 45)),
         # A and B not aligned to 16 bytes: copied first
-        (63, 0, 0, ("realign_ab", 45)), (64, 0, 0, ("realign_ab", 47)),
-        (65, 0, 0, ("realign_ab", 48)),
+        (68, 0, 0, ("realign_ab", 45)), (69, 0, 0, ("realign_ab", 52)),
+        (70, 0, 0, ("realign_ab", 53)),
         # operands not aligned to 16 bytes
-        (66, 4, 4, (66,)), (67, 4, 4, (67,)), (68, 0, 0, (68,)),
+        (71, 4, 4, (71,)), (72, 4, 4, (72,)), (73, 0, 0, (73,)),
         # everything else: any size, alignment and plan
-        (69, 0, 0, (69,)),
+        (74, 0, 0, (74,)),
     ),
     "nt_chunks_half_tc": (
         # few rows, few outputs: split-K, by mma
@@ -105,17 +108,20 @@ ROUTES = Routes({
         (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)),
         (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)),
         (38, 16, 16, (38,)), (39, 16, 16, (39,)),
+        # any number of rows, by wgmma with swapped operands
+        (40, 16, 16, (40,)), (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)),
+        (44, 16, 16, (44,)),
         # many rows, by mma
-        (40, 16, 16, (40,)), (41, 16, 16, (41,)), (42, 16, 16, (42,)),
+        (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)),
         # A and B not aligned to 16 bytes: copied first
-        (43, 0, 0, ("realign_ab", 18)), (44, 0, 0, ("realign_ab", 19)),
-        (45, 0, 0, ("realign_ab", 29)), (46, 0, 0, ("realign_ab", 36)),
-        (47, 0, 0, ("realign_ab", 39)), (48, 0, 0, ("realign_ab", 41)),
-        (49, 0, 0, ("realign_ab", 42)),
+        (48, 0, 0, ("realign_ab", 18)), (49, 0, 0, ("realign_ab", 19)),
+        (50, 0, 0, ("realign_ab", 29)), (51, 0, 0, ("realign_ab", 36)),
+        (52, 0, 0, ("realign_ab", 39)), (53, 0, 0, ("realign_ab", 46)),
+        (54, 0, 0, ("realign_ab", 47)),
         # operands not aligned to 16 bytes
-        (50, 4, 4, (50,)), (51, 4, 4, (51,)), (52, 4, 4, (52,)), (53, 0, 0, (53,)),
+        (55, 4, 4, (55,)), (56, 4, 4, (56,)), (57, 4, 4, (57,)), (58, 0, 0, (58,)),
         # everything else: any size, alignment and plan
-        (54, 0, 0, (54,)),
+        (59, 0, 0, (59,)),
     ),
     "tn_chunks_half_tc": (
         # few rows, few outputs: split-K, by mma
@@ -252,12 +258,12 @@ MMA1 = {
         (18, "mma_nn_bf16_8x64x128_6b999a", 64, 8, 64, 128),
         (23, "mma_nn_bf16_32x64x128_8029ae", 128, 32, 64, 128),
         (24, "mma_nn_bf16_64x128x64_879731", 64, 64, 128, 64),
-        (66, "mma_nn_bf16_128x64x64_d4d82b", 64, 128, 64, 64),
+        (71, "mma_nn_bf16_128x64x64_d4d82b", 64, 128, 64, 64),
     ),
     "nt_chunks_half_tc": (
         (16, "mma_nt_bf16_32x64x128_66bc11", 128, 32, 64, 128),
         (17, "mma_nt_bf16_64x128x64_8af253", 64, 64, 128, 64),
-        (51, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
+        (56, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
     ),
     "tn_chunks_half_tc": (
         (17, "mma_tn_bf16_8x64x128_a95d2e", 64, 8, 64, 128),
@@ -272,21 +278,21 @@ MMA2 = {
         (20, "mma_nn_bf16_16x32x128_a27564", 1, 128, 16, 32, 128),
         (21, "mma_nn_bf16_16x64x128_3b7d0a", 1, 128, 16, 64, 128),
         (22, "mma_nn_bf16_32x32x128_74b7ae", 1, 128, 32, 32, 128),
-        (46, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 64, 64, 64),
-        (48, "mma_nn_bf16_128x128x64_5411be", 1, 64, 128, 128, 64),
-        (67, "mma_nn_bf16_16x32x128_976797", 1, 128, 16, 32, 128),
-        (68, "mma_nn_bf16_16x32x128_f274b8", 1, 128, 16, 32, 128),
+        (51, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 64, 64, 64),
+        (53, "mma_nn_bf16_128x128x64_5411be", 1, 64, 128, 128, 64),
+        (72, "mma_nn_bf16_16x32x128_976797", 1, 128, 16, 32, 128),
+        (73, "mma_nn_bf16_16x32x128_f274b8", 1, 128, 16, 32, 128),
     ),
     "nt_chunks_half_tc": (
         (12, "mma_nt_bf16_8x16x512_987e57", 1, 128, 8, 16, 512),
         (13, "mma_nt_bf16_16x32x128_d8a68f", 1, 128, 16, 32, 128),
         (14, "mma_nt_bf16_16x64x128_329c65", 1, 128, 16, 64, 128),
         (15, "mma_nt_bf16_32x32x128_6abafb", 1, 128, 32, 32, 128),
-        (40, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
-        (42, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
-        (50, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
-        (52, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
-        (53, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
+        (45, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
+        (47, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
+        (55, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
+        (57, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
+        (58, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
     ),
     "tn_chunks_half_tc": (
         (18, "mma_tn_bf16_8x32x128_b91c74", 1, 128, 8, 32, 128),
@@ -309,10 +315,12 @@ WGMMA1 = {
     "nn_chunks_half_tc": (
         (25, "wgmma_nn_bf16_128x256x64_269d28", 128, 256),
         (30, "wgmma_nn_bf16_192x160x64_3cad35", 192, 160),
+        (46, "wgmma_swapped_nn_bf16_224x128x64_5561e1", 224, 128),
     ),
     "nt_chunks_half_tc": (
         (18, "wgmma_nt_bf16_128x256x64_95ec44", 128, 256),
         (23, "wgmma_nt_bf16_192x160x64_44d58e", 192, 160),
+        (40, "wgmma_swapped_nt_bf16_224x128x64_2ec2c9", 224, 128),
     ),
     "tn_chunks_half_tc": (
         (23, "wgmma_tn_bf16_128x256x64_4033a6", 128, 256),
@@ -335,6 +343,10 @@ WGMMA2 = {
         (43, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64, 64),
         (44, "wgmma_nn_bf16_64x32x128_5073a2", 128, 64, 32),
         (45, "wgmma_nn_bf16_64x16x128_706412", 128, 64, 16),
+        (47, "wgmma_swapped_nn_bf16_200x128x64_3b4e18", 64, 200, 128),
+        (48, "wgmma_swapped_nn_bf16_176x128x64_899335", 64, 176, 128),
+        (49, "wgmma_swapped_nn_bf16_120x128x64_940f31", 64, 120, 128),
+        (50, "wgmma_swapped_nn_bf16_104x128x64_9f7617", 64, 104, 128),
     ),
     "nt_chunks_half_tc": (
         (19, "wgmma_nt_bf16_128x256x64_3dd73c", 64, 128, 256),
@@ -351,6 +363,10 @@ WGMMA2 = {
         (36, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64, 64),
         (37, "wgmma_nt_bf16_64x32x128_43ead3", 128, 64, 32),
         (39, "wgmma_nt_bf16_64x16x128_cd17c0", 128, 64, 16),
+        (41, "wgmma_swapped_nt_bf16_200x128x64_15b112", 64, 200, 128),
+        (42, "wgmma_swapped_nt_bf16_176x128x64_554fff", 64, 176, 128),
+        (43, "wgmma_swapped_nt_bf16_120x128x64_193b21", 64, 120, 128),
+        (44, "wgmma_swapped_nt_bf16_104x128x64_10d210", 64, 104, 128),
     ),
     "tn_chunks_half_tc": (
         (24, "wgmma_tn_bf16_128x256x64_5150be", 64, 128, 256),
@@ -397,15 +413,15 @@ WGMMA3 = {
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nn_chunks_half_tc": ((47, "mma_nn_bf16_128x128x64_f0d61c"),),
-    "nt_chunks_half_tc": ((41, "mma_nt_bf16_128x128x64_c17b3f"),),
+    "nn_chunks_half_tc": ((52, "mma_nn_bf16_128x128x64_f0d61c"),),
+    "nt_chunks_half_tc": ((46, "mma_nt_bf16_128x128x64_c17b3f"),),
     "tn_chunks_half_tc": ((42, "mma_tn_bf16_128x128x64_0c6dfc"),),
     "tt_chunks_half_tc": ((3, "mma_tt_bf16_128x128x64_e21fc6"),),
 }
 # MMA4: launch, kernel
 MMA4 = {
-    "nn_chunks_half_tc": ((69, "mma_nn_bf16_64x64x32_11f8f0"),),
-    "nt_chunks_half_tc": ((54, "mma_nt_bf16_64x64x32_bf4a05"),),
+    "nn_chunks_half_tc": ((74, "mma_nn_bf16_64x64x32_11f8f0"),),
+    "nt_chunks_half_tc": ((59, "mma_nt_bf16_64x64x32_bf4a05"),),
     "tn_chunks_half_tc": ((64, "mma_tn_bf16_64x64x32_e9516c"),),
     "tt_chunks_half_tc": ((6, "mma_tt_bf16_64x64x32_ad734c"),),
 }

@@ -103,6 +103,16 @@ class Rows(Store):
 
 
 @dataclass(frozen=True)
+class Transposed(Store):
+    """Store of a kernel that computes C^T: a warpgroup transposes its part of a tile, applies the
+    epilogue and writes rows of C.
+    """
+
+    macros: ClassVar[str] = "wgmma/store/transposed.cuh.j2"
+    rehearsed: ClassVar[str] = "rows16"
+
+
+@dataclass(frozen=True)
 class PartialSums(Store):
     """Store that writes the sums of a chunk to the workspace (split-K)."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import grouped_cases
 import pytest
@@ -44,12 +45,14 @@ def device(name):
 def cases(spec, chunk):
     """Returns cases for each epilogue of a kernel: 16-bit rows without and with bias, off 16 bytes,
     and accumulated; f32 rows, and accumulated; an activation. Tiles are partial and whole;
-    reductions have one chunk, two, whole chunks, and a short last one.
+    reductions have one chunk, two, whole chunks, and a short last one. Kernels of whole tiles get
+    the next multiple of their rows.
     """
     bm, bn = spec.bm, spec.bn
+    step = bm if spec.whole_rows else 1
     columns = -(-bn // 8) * 8
     last = 4 * chunk + chunk // 2 + 3
-    return (
+    found = (
         Case(bm - 1, columns, 2 * chunk, bias=False, kind="special"),
         Case(bm, columns, last, kind="wide", bias_f32=True),
         Case(3, bn + 1, last, bias=chunk == 64, extra=2, offset=1),
@@ -59,6 +62,7 @@ def cases(spec, chunk):
         Case(7, 11, last, activation="gelu", accumulate=True, bias_f32=True),
         Case(2, columns, chunk, activation="silu"),
     )
+    return tuple(replace(case, m=-(-case.m // step) * step) for case in found)
 
 
 @pytest.mark.parametrize(("name", "chunk"), list(runs(SERIAL, SHOWN)))

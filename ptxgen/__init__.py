@@ -9,8 +9,9 @@ losses. :func:`pointwise` makes an elementwise operation from a Python function;
 :func:`explain` says which kernel serves a problem and why; :mod:`ptxgen.reference` has NumPy
 oracles with the same bits; :class:`use_device` sets the device of NumPy arrays;
 :class:`autotune` times kernels for each new problem; :class:`timeline` records a trace.
+:mod:`ptxgen.torch` (import it by itself) has layers, gradients and whole models of PyTorch.
 
-Importing this does nothing: each name is loaded when it is first used.
+Importing this package does nothing: each name is loaded when it is first used.
 """
 
 from __future__ import annotations

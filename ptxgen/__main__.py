@@ -1,4 +1,4 @@
-"""``python -m ptxgen``."""
+"""Entry point of ``python -m ptxgen``."""
 
 import sys
 

@@ -1,6 +1,6 @@
 """Random calls of every operation: valid ones have the oracle's bits, and are as near to a float64
-formula as its bound says; bad ones raise an error that names the argument. Long tests draw 3,000
-and 5,000 of them (tools/fuzz_calls.py draws as many as you like).
+formula as its bound says; bad ones raise an error that names the argument. Long tests draw
+:data:`LONG` of them (tools/fuzz_calls.py draws as many as you like).
 """
 
 from __future__ import annotations

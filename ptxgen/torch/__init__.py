@@ -7,7 +7,8 @@ block, ATen operators of unmodified code run on ptxgen's kernels. Every other op
 gradients is here under its name in :mod:`ptxgen`; reductions take ``dim`` and ``keepdim``. All of
 them are custom operators as well, ``torch.ops.ptxgen``.
 
-The rest of ptxgen works without torch. Needs PyTorch 2.7 or newer: ``pip install ptxgen[torch]``.
+Needs PyTorch 2.7 or newer: ``pip install '.[torch]'`` in a checkout. The rest of ptxgen works
+without torch.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ptxgen.expr import Expr
 from ptxgen.interp.run.profile import Profiler
 from ptxgen.runtime.cpu import CpuDevice
 from ptxgen.spec import ARCHITECTURES, LAYOUTS
-from ptxgen.spec.wgmma import SPLITS, Operand, WgmmaSpec
+from ptxgen.spec.wgmma import SPLITS, Operand, WgmmaSpec, WgmmaSwappedSpec
 from ptxgen.tiles import SPECS, wgmma
 
 BASE = WgmmaSpec("NT", bm=128, bn=128, bk=64, consumers=2, stages=4)
@@ -54,6 +54,26 @@ VIOLATIONS: list[tuple[dict[str, Any], object, object]] = [
 def test_violations_show_both_sides(changes: dict[str, Any], left: object, right: object) -> None:
     with pytest.raises(SpecError, match=re.escape(f": {left} vs {right}") + "$"):
         replace(BASE, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "left", "right"),
+    [
+        ({"bm": 100}, 100, 256),
+        ({"bm": 264}, 264, 256),
+        ({"bn": 64}, 128, 64),
+        ({"cluster_m": 2}, 2, 1),
+        ({"split": "workspace"}, "workspace", ("none", "serial")),
+    ],
+    ids=str,
+)
+def test_swapped_operands_have_rows_in_multiples_of_8(
+    changes: dict[str, Any], left: object, right: object
+) -> None:
+    spec = WgmmaSwappedSpec("NT", bm=200, bn=128, bk=64, consumers=2, stages=4, registers=232)
+    assert spec.instruction.columns == 200
+    with pytest.raises(SpecError, match=re.escape(f": {left} vs {right}") + "$"):
+        replace(spec, **changes)
 
 
 def test_shared_memory_is_bounded() -> None:

@@ -975,6 +975,13 @@ MISTAKES = (
         tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
     ),
     Mistake(
+        "a thread that does not wait at a barrier ordered after those that do",
+        "ptxgen/interp/units/sync.py",
+        "            if arrival.block is not None:\n                together |= part\n",
+        "            together |= part\n            if arrival.block is not None:\n",
+        tests("test_interp_arrive.py", "one_way"),
+    ),
+    Mistake(
         "the CPU device's fma in f64 rounded twice",
         "ptxgen/interp/values/floats.py",
         "        exact += rest[1]\n",

@@ -106,6 +106,8 @@ class Arrivals:
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.waiting: list[Arrival] = []
+        self.objects: dict[tuple[int, int], int] = {}
+        """Race-check objects by CTA and barrier, into which bar.arrive releases."""
 
     def arrive(
         self,
@@ -159,8 +161,19 @@ class Arrivals:
                     )
         self.waiting.append(Arrival(instruction, number, mask, expected, block if waits else None))
         if not waits:
+            self._release(mask, number)
             wave.send(block, mask)
         self.open_complete()
+
+    def _release(self, mask: NDArray[np.bool_], number: int) -> None:
+        """Records that the lanes in ``mask`` arrive at a barrier without waiting for it."""
+        threads = self.wave.threads
+        for cta in np.flatnonzero(self._ctas(mask)).tolist():
+            if (cta, number) not in self.objects:
+                new = self.wave.history.new_object(cta // self.wave.cluster)
+                self.objects[cta, number] = new
+            lanes = cta * threads + np.flatnonzero(mask[cta * threads : (cta + 1) * threads])
+            self.wave.history.release(lanes, np.array([self.objects[cta, number]]))
 
     def _ctas(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Counts the lanes in ``mask`` of each CTA."""
@@ -215,20 +228,26 @@ class Arrivals:
         self.waiting = [a for a in self.waiting if a.mask.any()]
 
     def _open(self, members: list[Arrival], low: int, high: int) -> None:
+        """Opens a barrier of the CTA with the lanes from ``low`` to ``high``: lanes that wait
+        continue, ordered after all arrivals.
+        """
         wave = self.wave
         together = np.zeros(len(wave.lanes), np.bool_)
         for arrival in members:
             part = np.zeros(len(wave.lanes), np.bool_)
             part[low:high] = arrival.mask[low:high]
             arrival.mask = arrival.mask & ~part
-            together |= part
             if arrival.block is not None:
+                together |= part
                 wave.send(arrival.block, None if part.all() else part)
         lanes = np.flatnonzero(together)
         if wave.cluster == 1 and (together[low:high] | ~wave.alive[low:high]).all():
             wave.history.barrier(np.array([low // wave.threads]))
         else:
             wave.history.sync(lanes[None, :])
+        if any(arrival.block is None for arrival in members):
+            found = self.objects[low // wave.threads, members[0].number]
+            wave.history.acquire(lanes, np.full(len(lanes), found))
 
 
 def _first(mask: NDArray[np.bool_]) -> int:

@@ -184,7 +184,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     Decoded kernels are a great many small objects, which would make the collector look often.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
 
@@ -202,6 +201,11 @@ def pytest_runtest_teardown(
             gc.collect()
         gc.freeze()
     return done
+
+
+def pytest_unconfigure() -> None:
+    """Freezes all objects, since pytest then collects garbage several times."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -70,21 +70,28 @@ def few_rows(sms):
     return ptxgen.use_device(device)
 
 
-def of_few(cases, usual):
-    """Returns cases on 132 SMs (clusters), and those of ``usual`` on one SM too; long tests run all
-    on one.
+def of_few(cases, clusters, usual):
+    """Returns cases on 132 SMs (clusters) and on one SM; those that are not in ``clusters`` and in
+    ``usual`` are long.
     """
-    found = [pytest.param(*c, 132, id=f"{'-'.join(map(str, c))}-cluster") for c in cases]
-    for c in cases:
-        marks = () if c in usual else pytest.mark.long
-        found.append(pytest.param(*c, 1, id=f"{'-'.join(map(str, c))}-CTA", marks=marks))
-    return found
+    return [
+        pytest.param(
+            *c,
+            sms,
+            id=f"{'-'.join(map(str, c))}-{where}",
+            marks=() if c in often else pytest.mark.long,
+        )
+        for where, sms, often in (("cluster", 132, clusters), ("CTA", 1, usual))
+        for c in cases
+    ]
 
 
 OF_HEADS = [(NAMES[np.dtype(d).name], *h) for d, *h in CASES]
 
 
-@pytest.mark.parametrize(("dtype", "head", "head_v", "sms"), of_few(OF_HEADS, OF_HEADS[:1]))
+@pytest.mark.parametrize(
+    ("dtype", "head", "head_v", "sms"), of_few(OF_HEADS, OF_HEADS, OF_HEADS[:1])
+)
 def test_head_dimensions(dtype, head, head_v, sms):
     shapes = (1, 2, 3, head), (1, 1, 150, head), (1, 1, 150, head_v)
     clustered = sms > 1 and dtype != "f32"
@@ -100,9 +107,11 @@ def test_wide_heads_of_f32():
 
 
 USUAL = [("causal",), ("mask",), ("all",)]
+CLUSTERS = [*USUAL, *((w,) for w in ("bias", "sinks", "causal window", "padding with holes"))]
+"""Features with clusters; kernels for few keys run all (:func:`test_features_of_few_keys`)."""
 
 
-@pytest.mark.parametrize(("what", "sms"), of_few([(what,) for what in FEATURES], USUAL))
+@pytest.mark.parametrize(("what", "sms"), of_few([(w,) for w in FEATURES], CLUSTERS, USUAL))
 def test_features(what, sms):
     how = FEATURES[what]
     kernel = cluster("bf16", SHAPES[0][-1], SHAPES[2][-1], **how) if sms > 1 else None

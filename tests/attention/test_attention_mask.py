@@ -172,7 +172,7 @@ def test_forward(kind, warps, head, heads):
         check(q, k, v, kernel_of(warps, head), mask=seen, sinks=sinks)
 
 
-@pytest.mark.parametrize("warps", [8, 4])
+@pytest.mark.parametrize("warps", [8, pytest.param(4, marks=LONG)])
 def test_with_what_narrows(warps):
     """Causal, windows, lengths, sequences that begin at other keys than the mask, and float16."""
     q, k, v = draw(2, (2, 2, 90, 64), (2, 1, 300, 64), (2, 1, 300, 64), dtype=np.float16)
@@ -256,7 +256,7 @@ def test_gradients(kind, warps, head, heads):
         gradients(do, q, k, v, warps, mask=mask(kind, 2, heads[0], queries, keys))
 
 
-@pytest.mark.parametrize("warps", [8, 4])
+@pytest.mark.parametrize("warps", [8, pytest.param(4, marks=LONG)])
 def test_gradients_with_what_narrows(warps):
     """Causal, windows, lengths, sequences that begin at other keys than the mask, and float16."""
     given = drawn(6, 2, (2, 1), 90, 300, 64, np.float16)

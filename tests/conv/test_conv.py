@@ -186,7 +186,7 @@ def test_calls_have_these_bits(name):
 
 # -- what bits do not depend on -------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
-@pytest.mark.parametrize("groups", [1, 2, 8])
+@pytest.mark.parametrize("groups", [1, pytest.param(2, marks=pytest.mark.long), 8])
 def test_an_image_does_not_know_the_others(dtype, groups):
     rng = np.random.default_rng(groups)
     x = operand(rng, (7, 8, 6, 5), "normal", dtype)

@@ -350,7 +350,7 @@ def test_choose_maps_operations_to_products(op: str, layout: str, dtype: str, ti
     rng = random.Random(SEED)
     for arch in ARCHITECTURES:
         function = functions_of(table_of(storage, plan, dtype, tier))[arch]
-        for _ in range(50):
+        for _ in range(20):
             m, n, k = (int(2 ** rng.uniform(0, 31)) for _ in range(3))
             dims = {"m": m, "n": n, "k": k}
             sms, a, b = rng.randint(1, 200), *(rng.choice(alignments(dtype)) for _ in "ab")
@@ -509,7 +509,7 @@ def test_chunks_are_equal_but_for_their_unit(name: str) -> None:
 @pytest.mark.parametrize(("op", "layout"), PRODUCTS)
 def test_explain_agrees_with_choose(op: str, layout: str, dtype: str, tier: str) -> None:
     rng = random.Random(SEED)
-    for number in range(50):
+    for number in range(25):
         m, n, k = (int(2 ** rng.uniform(0, rng.choice((6, 14, 31)))) for _ in range(3))
         arch, sms = rng.choice(list(ARCHITECTURES)), rng.randint(1, 1024)
         a, b = (rng.choice(alignments(dtype)) for _ in "ab")

@@ -256,10 +256,10 @@ GIVEN = ((2, 3), 0), ((2, 1), 1)
 
 
 def ways():
-    """Yields every second kernel with one of GIVEN, in turn; all kernels with all in long runs."""
+    """Yields every third kernel with one of GIVEN, in turn; all kernels with all in long runs."""
     for turn, name in enumerate(sorted(WAYS)):
         for i, given in enumerate(GIVEN):
-            marks = pytest.mark.long if turn % 2 or (turn // 2 + i) % len(GIVEN) else ()
+            marks = pytest.mark.long if turn % 3 or (turn // 3 + i) % len(GIVEN) else ()
             yield pytest.param(name, *given, marks=marks)
 
 

@@ -109,8 +109,20 @@ TWINS = {(what, "f16") for what in CASES if what != "ragged"}
 """Alike in bf16."""
 
 
+RARE = {(what, "f32") for what in ("residual", "three", "activation")}
+"""Formulas that bf16 always runs, and f32 as long tests: kernels of products in f32 have the lines
+of epilogues that those on tensor cores have.
+"""
+
+
 @pytest.mark.parametrize(
-    ("what", "dtype"), [(w, d) for w in CASES for d in DTYPES if (w, d) not in TWINS]
+    ("what", "dtype"),
+    [
+        pytest.param(what, dtype, marks=pytest.mark.long if (what, dtype) in RARE else ())
+        for what in CASES
+        for dtype in DTYPES
+        if (what, dtype) not in TWINS
+    ],
 )
 def test_every_kernel_has_the_bits_of_separate_steps(what, dtype):
     function, (m, k, n), more = CASES[what]

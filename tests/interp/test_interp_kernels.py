@@ -87,11 +87,24 @@ def by_turns(names):
     return {group[turn % len(group)] for turn, group in enumerate(alike.values())}
 
 
+def variant(name):
+    """Returns all of a kernel's spec but its numbers: kernels that are alike in it come from the
+    same lines of a template.
+    """
+    told = ((f.name, getattr(SPECS[name], f.name)) for f in fields(SPECS[name]))
+    return type(SPECS[name]), *(
+        str(value)
+        for field, value in told
+        if field != "name" and (isinstance(value, bool) or not isinstance(value, int))
+    )
+
+
 def routes():
     """Routes, of which those of products that differ in their tiles are long, all but one. Tests of
     attention and of its gradients run the other kernels of attention. Of products that differ in
     their layouts alone there is one; of twins, which differ from their originals in what
-    :func:`test_twins_differ_in_one_way` says, one of each family and split.
+    :func:`test_twins_differ_in_one_way` says, one of each family and split. Of other kernels that
+    differ in numbers alone (threads, elements of a lane) there is the smallest; others are long.
     """
     products = [n for n in ROUTED if hasattr(SPECS[n], "bm")]
     attention = [n for n in ROUTED if hasattr(SPECS[n], "head_dim_v")]
@@ -99,11 +112,12 @@ def routes():
     shown = representatives(plain, "family", "split", twins=True)
     told = ("family", "part", "capped", "result", "layout", "split", "dtype")
     shown += representatives(products, *told)
-    shown += sorted({*ROUTED} - {*products, *attention})
-    more = by_turns(n for n in products if not twin(n))
+    others = sorted({*ROUTED} - {*products, *attention}, key=lambda n: (SPECS[n].threads, n))
+    shown += {variant(name): name for name in reversed(others)}.values()
+    more = by_turns(n for n in products if not twin(n)) | {*others}
     yield from sorted({*shown})
     for name in sorted(more - {*shown}):
-        if not twin(name):
+        if name in others or not twin(name):
             yield pytest.param(name, marks=pytest.mark.long)
 
 
@@ -421,13 +435,14 @@ def test_chosen_kernels(op, dtype, tier, part):
 
 def hard():
     """Operation, numbers, dtype and tier: each of the numbers with each dtype and tier always, on
-    operations by turns; the others are long.
+    operations by turns, but for those of f16 that are no harder than in bf16; the others are long.
     """
     ops = sorted(OPERATIONS)
     for (o, op), (k, kind), (d, numbers) in itertools.product(
         enumerate(ops), enumerate(KINDS), enumerate(NUMBERS)
     ):
-        marks = pytest.mark.long if (o + k + d) % len(ops) else ()
+        alike = numbers[0] == "f16" and kind in ("wide", "cancelling")  # as in bf16
+        marks = pytest.mark.long if (o + k + d) % len(ops) or alike else ()
         yield pytest.param(op, kind, *numbers, marks=marks)
 
 

@@ -536,7 +536,9 @@ def run_trace(seed: int, steps: int = 70) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("block", range(7))
+@pytest.mark.parametrize(
+    "block", [0, 1, *(pytest.param(block, marks=pytest.mark.long) for block in range(2, 7))]
+)
 def test_random_traces(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if block % 2:
         monkeypatch.setattr(race, "_LOG", 3)  # logs are worked in all the time

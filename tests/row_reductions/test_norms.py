@@ -114,8 +114,14 @@ def test_gradients_by_a_bias(residual):
 
 
 # -- an offset of the weight, and a rounding before it -----------------------------------------
-@pytest.mark.parametrize("shape", [(3, 1032), (2, 3, 7), (0, 8)])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        pytest.param(dtype, shape, marks=pytest.mark.long if turn and dtype != "bf16" else ())
+        for dtype in DTYPES
+        for turn, shape in enumerate([(2, 3, 7), (3, 1032), (0, 8)])
+    ],
+)
 def test_an_offset_and_a_rounding_before_the_weight(dtype, shape):
     rng = np.random.default_rng([7, *shape])
     x, residual = (rows(rng, shape, dtype) for _ in range(2))

@@ -391,9 +391,12 @@ def of_kind(kind: type[Gemm]) -> list[Gemm]:
     ],
     ids=["simt", "mma", "wgmma"],
 )
-def test_what_changes_the_source_changes_the_name(specs: list[Gemm], must_vary: set[str]) -> None:
+def test_what_changes_the_source_changes_the_name(
+    specs: list[Gemm], must_vary: set[str], request: pytest.FixtureRequest
+) -> None:
+    """Changes of every third kernel; of all in long tests."""
     varied: set[str] = set()
-    for spec in specs:
+    for spec in specs if request.config.getoption("--long") else specs[::3]:
         own = source_of(spec)
         for field, others in variants(spec).items():
             for other in others:

@@ -54,7 +54,11 @@ def alike(got: tuple[Any, ...], expected: tuple[Any, ...], what: str) -> None:
             same_bits(np.asarray(a), np.asarray(b), seed=SEED, spec="", what=f"{what}: {name}")
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(
+    "dtype",
+    [pytest.param(d, marks=pytest.mark.long if d is np.float16 else ()) for d in DTYPES],
+    ids=lambda d: np.dtype(d).name,
+)
 @pytest.mark.parametrize("at", range(len(OPTIONS)))
 def test_bits_are_the_oracles(dtype, at):
     layout, options = ("nk", "kn")[at % 2], OPTIONS[at]
@@ -210,9 +214,13 @@ def test_memory_is_written_and_added_to(dtype):
 
 
 @pytest.mark.parametrize(
-    "dtype", [bfloat16, np.float16, np.float64], ids=lambda d: np.dtype(d).name
+    ("reduction", "dtype"),
+    [  # each reduction and each dtype once, the other pairs as long tests
+        pytest.param(reduction, dtype, marks=pytest.mark.long if i != j else ())
+        for i, reduction in enumerate(("mean", "sum", "none"))
+        for j, dtype in enumerate((bfloat16, np.float64, np.float16))
+    ],
 )
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_the_loss_in_memory_and_in_the_operands_dtype(reduction, dtype):
     x, w, target, bias = head(21, 16, 37, dtype)
     how: dict[str, Any] = {"reduction": reduction, "chunk": 16}

@@ -591,7 +591,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--fresh", action="store_true", help="begin the journal anew")
     for name, what in (
         ("--learn", "journals of one GPU (needs none)"),
-        ("--rows", "of `ptxgen bench ops --random --regret --json`"),
+        ("--rows", "of `ptxgen bench ops --random --regret --save`"),
     ):
         shown = f"measure nothing, learn from these {what}"
         parser.add_argument(name, type=Path, nargs="+", metavar="FILE", help=shown)

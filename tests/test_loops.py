@@ -26,8 +26,8 @@ def test_every_value_runs_and_those_that_fail_are_named():
     ]
 
 
-def test_failures_of_pytest_are_failures_and_no_values_are_refused():
+def test_failures_of_pytest_are_failures_and_so_are_no_values():
     with pytest.raises(pytest.fail.Exception, match="so"):
         for_each("value", [1])(lambda value: pytest.fail("so"))()
     with pytest.raises(AssertionError, match="no values of value"):
-        for_each("value", [])
+        for_each("value", [])(lambda value: None)()

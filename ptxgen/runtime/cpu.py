@@ -16,12 +16,13 @@ from ptxgen.errors import DeviceError, MemoryFault
 from ptxgen.locks import Lock
 from ptxgen.runtime.device import Device
 from ptxgen.runtime.launch import Dim3, Function, TensorBox
+from ptxgen.spec.base import CPU_DEVICE_SMS
 
 if TYPE_CHECKING:
     from ptxgen.interp import Program
 
 GPU = "NVIDIA H200"
-SMS = 132
+SMS = CPU_DEVICE_SMS
 MAX_SHARED = 227 << 10
 
 

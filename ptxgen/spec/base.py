@@ -27,6 +27,8 @@ BLOCK_LIMIT = 1024, 1024, 64
 """Largest sizes of a CTA; ``GRID_LIMIT``: of a grid (the same CUDA table)."""
 THREADS_MAX = 1024
 """Most threads of a CTA (the same CUDA table)."""
+CPU_DEVICE_SMS = 132
+"""SMs of the CPU device, those of an H200."""
 WORKSPACE_MAX = 1 << 28
 """Most bytes of partial sums in a route's split-K workspace."""
 SCRATCH_MAX = 1 << 30

@@ -395,7 +395,7 @@ def test_a_flag_that_nobody_sets(settings) -> None:
 @SETTINGS
 def test_more_ctas_than_a_gpu_runs_at_a_time(settings, monkeypatch) -> None:
     """A CTA may wait for those before it, but not for one that needs its place."""
-    monkeypatch.setattr(program, "SMS", 2)
+    monkeypatch.setattr(program, "CPU_DEVICE_SMS", 2)
     text = changed(HANDED, ("setp.eq.u32 %p1, %r1, 0", "setp.ne.u32 %p1, %r1, 0"), (LOAD, ""))
     text = changed(text, ("    st.relaxed.gpu.global.u32 [%rd1], 0;\n", ""), (KEEP, ""))
     assert not handed(text, grid=7, **settings).any()

@@ -14,13 +14,11 @@ from ptxgen.interp.run import instructions
 from ptxgen.interp.text.ptx import WARP, Module, parse
 from ptxgen.interp.units.kernel import DEFINED, Block, Kernel, extend
 from ptxgen.interp.units.sync import Wave
+from ptxgen.spec.base import CPU_DEVICE_SMS
 
 Array = NDArray[Any]
 CACHE_LIMIT = 1 << 16
 """Most PTX statements of all cached programs; a program takes about 3 KB per statement."""
-
-SMS = 132
-"""SMs of an H200, the GPU that the interpreter models."""
 
 _cache: dict[tuple[str, str, int], Program] = {}
 """Cache of :func:`decode`, least recently used first; programs that any device can run."""
@@ -76,7 +74,7 @@ class Program(Kernel):
             origin = np.array([number], DEFINED.dtype)
             self._constants += [(self.slot(name), anything), (self.origins[name], origin)]
         a_sm = self.entry.directives.get("minnctapersm", (1,))
-        clusters = SMS * int(a_sm[0]) // self.cluster
+        clusters = CPU_DEVICE_SMS * int(a_sm[0]) // self.cluster
         self.resident_clusters = max(clusters - (self.cluster > 2), 1)
         """Clusters that run at the same time if CTAs may wait for each other: a CTA on each SM, or
         as many as the kernel states (.minnctapersm). An H200 holds 15 clusters of eight, not 16, as

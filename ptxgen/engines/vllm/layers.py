@@ -101,7 +101,7 @@ def linear(original: Callable[..., Any]) -> Callable[..., Any]:
         if x.dtype not in DTYPES or weight.dtype is not x.dtype:
             leave(layer, f"a product of {x.dtype} by {weight.dtype}")
             return original(self, layer, x, bias)
-        count(layer, "linear", x, tuple(weight.shape))
+        count(layer, "linear", x, weight.shape)
         return product(x, weight, bias)
 
     return apply

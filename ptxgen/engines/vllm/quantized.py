@@ -35,8 +35,8 @@ SCHEME = "CompressedTensorsWNA16"
 quantized."""
 KEPT = "weight_shape"
 """Parameter that is not removed: vLLM loads it once more after a reloaded layer was processed."""
-PREFIX = "ptxgen_"
-"""Beginning of the names of the parameters that a layer gets, one for each array of its weight."""
+PARAMETERS = tuple(f"ptxgen_{name}" for name in ARRAYS)
+"""Names of the parameters that a layer gets, one for each array of its weight."""
 CREATED = "ptxgen_created"
 """Attribute of a layer: its :class:`Created`."""
 FORMAT = "ptxgen_format"
@@ -176,10 +176,10 @@ def process_weights(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, layer)
         for name in ({*ALL} - {KEPT}) & layer._parameters.keys():
             delattr(layer, name)
-        for name, array in zip(ARRAYS, q.operands, strict=True):
+        for name, array in zip(PARAMETERS, q.operands, strict=True):
             if array is not None:
                 own = torch.nn.Parameter(array.contiguous(), requires_grad=False)
-                layer.register_parameter(f"{PREFIX}{name}", own)
+                layer.register_parameter(name, own)
         if hasattr(self, "fp8_linear"):  # vLLM would warm the kernels that it chose
             self.fp8_linear = None
         return None
@@ -254,16 +254,7 @@ def _product(
         return multiplied(x, (data, scales, offsets, outer, groups), bias, format)
 
 
-def _product_fake(
-    x: torch.Tensor,
-    data: torch.Tensor,
-    scales: torch.Tensor,
-    offsets: torch.Tensor | None,
-    outer: torch.Tensor | None,
-    groups: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    format: str,
-) -> torch.Tensor:
+def _product_fake(x: torch.Tensor, data: torch.Tensor, *_: Any) -> torch.Tensor:
     return x.new_empty((*x.shape[:-1], data.shape[0]))
 
 
@@ -281,7 +272,7 @@ def multiply(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, layer, x, bias)
         if x.dtype not in DTYPES:
             raise EngineError(f"{name_of(layer)}: a product of {x.dtype} by {format}")
-        arrays = [getattr(layer, f"{PREFIX}{name}", None) for name in ARRAYS]
+        arrays = [getattr(layer, name, None) for name in PARAMETERS]
         made = getattr(layer, CREATED)
         count(layer, "quantized_linear", x, (sum(made.parts), made.k), format)
         return product(x, *arrays, bias, format)

@@ -238,9 +238,7 @@ class GlobalHistory:
         kind = self._sites.find(site, instruction)
         if kind.is_bulk:
             return
-        shadow = self._shadow(found)
-        granules, many = shadow.granules(at, width)
-        own = lanes if many == 1 else np.repeat(lanes, many)
+        shadow, granules, many, own = self._granules(found, at, lanes, width)
         self._check_writes(shadow, granules, many, own, kind)
         reads = shadow.strong if kind.scope >= GPU else shadow.weak
         reads.record(granules, own, self._history.stamps(own), site)
@@ -273,9 +271,7 @@ class GlobalHistory:
         kind = self._sites.find(site, instruction)
         if kind.is_bulk:
             return
-        shadow = self._shadow(found)
-        granules, many = shadow.granules(at, width)
-        own = lanes if many == 1 else np.repeat(lanes, many)
+        shadow, granules, many, own = self._granules(found, at, lanes, width)
         self._check(shadow, granules, many, own, kind, site)
         shadow.writer[granules] = own
         twice = shadow.writer[granules] // self._threads != own // self._threads
@@ -301,9 +297,8 @@ class GlobalHistory:
     ) -> InFlight:
         """Starts reads of a bulk copy, which :meth:`end_read` ends."""
         kind = self._sites.find(site, instruction)
-        shadow = self._shadow(found)
-        granules, many = shadow.granules(at, width)
-        self._check_writes(shadow, granules, many, np.repeat(lanes, many), kind)
+        shadow, granules, many, own = self._granules(found, at, lanes, width)
+        self._check_writes(shadow, granules, many, own, kind)
         np.add.at(shadow.flight, granules, 1)
         shadow.flight_site[granules] = site
         return InFlight(found, at, width, site)
@@ -328,9 +323,7 @@ class GlobalHistory:
     ) -> InFlight:
         """Starts writes of a bulk copy, which :meth:`end_write` ends."""
         kind = self._sites.find(site, instruction)
-        shadow = self._shadow(found)
-        granules, many = shadow.granules(at, width)
-        own = np.repeat(lanes, many)
+        shadow, granules, many, own = self._granules(found, at, lanes, width)
         self._check(shadow, granules, many, own, kind, site)
         shadow.stamp[granules] = _PENDING
         shadow.writer[granules] = own
@@ -398,6 +391,16 @@ class GlobalHistory:
         if shadow is None:
             shadow = self._shadows[found.base] = _Shadow(len(found.data))
         return shadow
+
+    def _granules(
+        self, found: Allocation, at: Ints, lanes: Ints, width: int
+    ) -> tuple[_Shadow, Ints, int, Ints]:
+        """Returns the history of an allocation, the granules of accesses of ``width`` bytes, how
+        many there are for each access, and the thread of each granule.
+        """
+        shadow = self._shadow(found)
+        granules, many = shadow.granules(at, width)
+        return shadow, granules, many, lanes if many == 1 else np.repeat(lanes, many)
 
     def _byte(self, shadow: _Shadow, granule: int) -> int:
         return int(granule) * shadow.granule

@@ -23,7 +23,7 @@ from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import TRUE, Expr, ceil_div, var
 from ptxgen.numerics import pointwise, rotary, row_reductions
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.formula import Formula
+from ptxgen.numerics.formula import Formula, Node
 from ptxgen.numerics.reduction_order import GROUP, LANES, POINTWISE, ROWS
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
@@ -81,11 +81,9 @@ class RotarySpec(KernelSpec):
     """A kernel that rotates the heads of queries and keys by the angles of their positions.
 
     ``head_dim / 16`` threads share a head; each has 8 elements of the first half and the 8 with
-    which they are rotated. ``heads_per_thread``: heads of one token that a thread computes; it
-    loads cos and sin once.
+    which they are rotated.
     """
 
-    heads_per_thread: int = 1
     dtype: str = "bf16"
     head_dim: int = 128
     normed: bool = False
@@ -97,13 +95,11 @@ class RotarySpec(KernelSpec):
     shared_bytes: ClassVar[int] = 0
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "heads_per_thread": "heads of a token that a thread computes",
         "head_dim": "head dimension",
         "normed": "whether an RMS norm of each head comes first",
     }
 
     def __post_init__(self) -> None:
-        self.check_counts("heads_per_thread")
         self.check_choices(min_arch=ARCHITECTURES)
         check(self.form.served, type(self).__name__, "form", self.form, "of a kernel")
 
@@ -124,7 +120,7 @@ class RotarySpec(KernelSpec):
 
     @property
     def label(self) -> str:
-        return f"{self.form}_{self.heads_per_thread}"
+        return str(self.form)
 
     @property
     def lanes(self) -> int:
@@ -148,11 +144,7 @@ class RotarySpec(KernelSpec):
 
     @property
     def grid(self) -> Expr:
-        return ceil_div(self._items, self.threads)
-
-    @property
-    def _items(self) -> Expr:
-        return TOKENS * ceil_div(HEADS, self.heads_per_thread) * LANES_OF_HEAD
+        return ceil_div(TOKENS * HEADS * LANES_OF_HEAD, self.threads)
 
     @property
     def requires(self) -> Expr:
@@ -160,10 +152,8 @@ class RotarySpec(KernelSpec):
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        return (
-            ("blockIdx.x * THREADS + threadIdx.x", self._items + self.threads, INDEX_MAX),
-            ("heads + HEADS", HEADS + self.heads_per_thread, INDEX_MAX),
-        )
+        items = TOKENS * HEADS * LANES_OF_HEAD
+        return (("blockIdx.x * THREADS + threadIdx.x", items + self.threads, INDEX_MAX),)
 
     def roofline(self, dtype: Hashable) -> Roofline:
         return Roofline(nbytes=TOKENS * HEADS * LANES_OF_HEAD * (PER_LANE * 2 * 2))
@@ -204,23 +194,25 @@ class RotarySpec(KernelSpec):
         return (f"contract {self.contract}: {self.contract.step}", lines)
 
 
-def _named(norm: Formula) -> dict[Any, str]:
-    """Returns C++ names of the leaves of a norm's formula: inputs, the sum, the row's length."""
+def _named(norm: Formula) -> dict[Node, str]:
+    """Returns C++ names of the nodes of a norm's formula that are known: inputs, and the mean of
+    the squares. A head with a norm has a power of two elements, so the mean is an exact product.
+    """
     found = {n: n.data.name for n in norm.nodes if n.op == "input"}
-    found |= {n: "total" for n in norm.nodes if n.op == "reduce"}
-    return found | {n: "DIM" for n in norm.nodes if n.op == "length"}
+    (mean,) = (n for n in norm.nodes if n.op == "div" and n.args[0].op == "reduce")
+    return found | {mean: "__fmul_rn(total, 1.0f / DIM)"}
 
 
-def _root(norm: Formula) -> Any:
-    """Returns the node ``rsqrt(total / N + eps)`` of a norm's formula."""
+def _root(norm: Formula) -> Node:
+    """Returns the node ``rsqrt(mean + eps)`` of a norm's formula."""
     return next(n for n in norm.nodes if n.op == "call" and n.level == "row")
 
 
 def _scale(norm: Formula) -> Iterator[str]:
-    """Yields the C++ statements that compute ``scale`` from ``total`` and ``eps``."""
+    """Yields the C++ statements that return that root, from ``total`` and ``eps``."""
     names, root = _named(norm), _root(norm)
     yield from cuda.statements([root], names)
-    yield f"const float scale = {names[root]};"
+    yield f"return {names[root]};"
 
 
 def _scaled(norm: Formula) -> Iterator[str]:

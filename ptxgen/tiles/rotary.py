@@ -14,7 +14,9 @@ SHOWN = Form("bf16", 128, True)
 
 
 def _rotary() -> RouteTable:
-    routes = (Route((RotarySpec().of(SHOWN),), TRUE, "threads of a head in neighbouring lanes"),)
+    routes = (
+        Route((RotarySpec().of(SHOWN),), TRUE, "the only kernel: neighbouring lanes share a head"),
+    )
     return RouteTable(SPACE, routes, (SHOWN,), opened=(Form,), pinned=_pinned)
 
 

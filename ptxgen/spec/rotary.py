@@ -23,7 +23,7 @@ from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import TRUE, Expr, ceil_div, var
 from ptxgen.numerics import pointwise, rotary, row_reductions
 from ptxgen.numerics.contract import Contract
-from ptxgen.numerics.formula import Formula, Node
+from ptxgen.numerics.formula import Formula, Node, ordered
 from ptxgen.numerics.reduction_order import GROUP, LANES, POINTWISE, ROWS
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
@@ -163,18 +163,14 @@ class RotarySpec(KernelSpec):
         turn = pointwise.formula(
             rotary.rotate, ("first", "second", "cos", "sin"), (self.dtype,) * 4
         )
-        names = {n: f"a_{n.data.name}" for n in turn.nodes if n.op == "input"}
-        rotated = [*cuda.statements([o.node for o in turn.outputs], names)]
-        rotated += [f"r_{o.name} = ptxgen_to_{o.dtype}({names[o.node]});" for o in turn.outputs]
         norm = self._norm
         return MappingProxyType(
             {
                 "formula": norm,
                 "functions": cuda.functions,
-                "rotated": rotated,
+                "rotated": [*_pairs(turn, {})],
                 "scale": [*_scale(norm)],
-                "scaled": [*_scaled(norm)],
-                "storage": cuda.STORAGE[self.dtype],
+                "scaled": [*_pairs(norm, {_root(norm): "scale"})],
             }
         )
 
@@ -187,20 +183,12 @@ class RotarySpec(KernelSpec):
     @property
     def expects(self) -> tuple[Expect, ...]:
         exchange = (Expect("shfl"),) if self.normed and self.lanes > 1 else ()
-        return (Expect("mul.rn.f32", ("fma.*",)), *exchange, *super().expects)
+        both = Expect(f"cvt.rn.{self.dtype}x2.f32", (f"cvt.rn.{self.dtype}.f32",))
+        return (Expect("mul.rn.f32", ("fma.*",)), both, *exchange, *super().expects)
 
     def describe(self) -> tuple[str, ...]:
         lines = f"heads of {self.head_dim} elements, {self.lanes} threads each; CTAs {self.grid}"
         return (f"contract {self.contract}: {self.contract.step}", lines)
-
-
-def _named(norm: Formula) -> dict[Node, str]:
-    """Returns C++ names of the nodes of a norm's formula that are known: inputs, and the mean of
-    the squares. A head with a norm has a power of two elements, so the mean is an exact product.
-    """
-    found = {n: n.data.name for n in norm.nodes if n.op == "input"}
-    (mean,) = (n for n in norm.nodes if n.op == "div" and n.args[0].op == "reduce")
-    return found | {mean: "__fmul_rn(total, 1.0f / DIM)"}
 
 
 def _root(norm: Formula) -> Node:
@@ -209,17 +197,34 @@ def _root(norm: Formula) -> Node:
 
 
 def _scale(norm: Formula) -> Iterator[str]:
-    """Yields the C++ statements that return that root, from ``total`` and ``eps``."""
-    names, root = _named(norm), _root(norm)
+    """Yields the C++ statements that return that root, from ``total`` and ``eps``. A head with a
+    norm has a power of two elements, so the mean is an exact product.
+    """
+    (mean,) = (n for n in norm.nodes if n.op == "div" and n.args[0].op == "reduce")
+    names = {n: n.data.name for n in norm.nodes if n.op == "input"}
+    names[mean], root = "__fmul_rn(total, 1.0f / DIM)", _root(norm)
     yield from cuda.statements([root], names)
     yield f"return {names[root]};"
 
 
-def _scaled(norm: Formula) -> Iterator[str]:
-    """Yields the C++ statements that return a normalised element from ``x``, ``scale`` and
-    ``weight``, in its dtype.
+def _pairs(formula: Formula, known: Mapping[Node, str]) -> Iterator[str]:
+    """Yields the C++ statements that compute the results of a formula for two neighbours, each pair
+    in a word, from words of its inputs. One instruction rounds both. ``known``: C++ names of nodes
+    that are the same for both.
     """
-    names = _named(norm) | {_root(norm): "scale"}
-    (output,) = norm.outputs
-    yield from cuda.statements([output.node], names)
-    yield f"return ptxgen_to_{output.dtype}({names[output.node]});"
+    names = {node: (name, name) for node, name in known.items()}
+    for node in formula.nodes:
+        if node.op == "input":
+            names.setdefault(node, (f"lower({node.data.name})", f"upper({node.data.name})"))
+    for node in ordered([o.node for o in formula.outputs], names):
+        own = f"v{len(names)}"
+        low, high = ([names[each][i] for each in node.args] for i in (0, 1))
+        if node.op == "round_to":
+            yield f"const unsigned {own} = rounded({low[0]}, {high[0]});"
+            names[node] = f"lower({own})", f"upper({own})"
+            continue
+        names[node] = f"{own}_low", f"{own}_high"
+        for name, given in zip(names[node], (low, high), strict=True):
+            yield f"const float {name} = {cuda.expression(node, given)};"
+    for output in formula.outputs:
+        yield f"{output.name} = rounded({', '.join(names[output.node])});"

@@ -1642,9 +1642,9 @@ MISTAKES = (
     ),
     Mistake(
         "a router ignores its scale",
-        NUMBERS + "row_reductions.py",
-        "return share if scale is None else share * scale",
-        "return share",
+        "ptxgen/ops/moe.py",
+        "lambda w, total, scale: w / (total + 1e-20) * scale",
+        "lambda w, total, scale: w / (total + 1e-20) * scale / scale",
         drawn("valid", "moe_router"),
     ),
     Mistake(

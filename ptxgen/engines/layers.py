@@ -22,7 +22,6 @@ from ptxgen.numerics.dtype import SINGLE
 from ptxgen.numerics.formula import Node, cast, primitive
 from ptxgen.numerics.option import Bool, Choice, DtypeName, Integer, Real
 from ptxgen.ops import OPERATIONS
-from ptxgen.ops.moe import choose_experts
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.rotary import rotate_heads
 from ptxgen.ops.views import check_dtype, single
@@ -609,9 +608,8 @@ def _route(
     if style == "gpt_oss":
         values, chosen = b.topk(logits, k)
         return b.softmax(values), chosen
-    dtype = logits.dtype if style == "qwen3_moe" else "float32"
-    normalize = normalize or style == "mixtral"
-    return choose_experts(b, logits, k, normalize=normalize, out_dtype=dtype)
+    weights, chosen = b.moe_router(logits, k, normalize=normalize or style == "mixtral")
+    return (b.cast(weights, logits.dtype) if style == "qwen3_moe" else weights), chosen
 
 
 _router = _called("router", _route)

@@ -572,12 +572,6 @@ def _rms_norm_rounded(x: Node, **rest: Any) -> Node:
     return _rms_norm(x, dtype=x.data.dtype, **rest)
 
 
-def _shares(x: Node, scale: Node | None) -> Node:
-    """``x / (sum(x) + 1e-20) * scale``: a router's weights, divided by their sum."""
-    share = x / (x.reduce("sum") + 1e-20)
-    return share if scale is None else share * scale
-
-
 def _l2_norm(x: Node, eps: Node) -> Node:
     return x * functions.rsqrt((x * x).reduce("sum") + eps)
 
@@ -982,13 +976,6 @@ TABLE: dict[str, RowOp] = {
                 form="own" if name == "rms_norm" else "",
             )
             for name, (norm, _, numbers, dtypes) in _RMS_NORMS.items()
-        ),
-        RowOp(
-            "shares",
-            _shares,
-            numbers={"scale": Number(1.0, neutral=1.0)},
-            dtypes=("f32", "f64"),
-            narrow=True,
         ),
         RowOp("l2_norm", _l2_norm, numbers=_EPS),
         RowOp(

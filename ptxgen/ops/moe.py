@@ -163,6 +163,7 @@ def moe_combine(b: ProgramBuilder, y: Buffer, places: Buffer, weights: Buffer) -
 
 
 # -- routers --------------------------------------------------------------------------------------
+_normalized = Pointwise(lambda w, total, scale: w / (total + 1e-20) * scale, "normalized")
 _masked = Pointwise(lambda kept, x: where(kept > 0, x, float("-inf")), "masked")
 _scaled = Pointwise(lambda w, scale: w * scale, "scaled")
 
@@ -190,7 +191,7 @@ def _router_vjp(b: Builder, at: Backward) -> Gradients:
     if how["normalize"]:  # w = s / t: ds = (dw - sum(dw w)) / t
         s = _chosen_scores(b, scores, experts)
         total = b.unsqueeze(b.sum(s, axis=-1), -1)
-        w = b.rows("shares", s)
+        w = b.call(_normalized, s, total, 1.0)
         dw = b.div(b.sub(dw, b.unsqueeze(b.sum(b.mul(dw, w), axis=-1), -1)), total)
     zeros = b.filled(scores.shape, "float32", 0.0, scores)
     ds = b.scatter_add(zeros, b.packed(experts), b.packed(dw), axis=-1)
@@ -247,33 +248,6 @@ def moe_router(
         groups that do not divide the experts. ShapeError, DtypeError, DeviceError, GradError or
         CompileError, before anything is launched or written.
     """
-    return choose_experts(
-        b,
-        logits,
-        k,
-        bias=bias,
-        scoring=scoring,
-        groups=groups,
-        top_groups=top_groups,
-        normalize=normalize,
-        scale=scale,
-    )
-
-
-def choose_experts(
-    b: ProgramBuilder,
-    logits: Buffer,
-    k: int,
-    *,
-    bias: Buffer | None = None,
-    scoring: str = "softmax",
-    groups: int = 1,
-    top_groups: int = 1,
-    normalize: bool = False,
-    scale: float = 1.0,
-    out_dtype: str = "float32",
-) -> tuple[Buffer, Buffer]:
-    """Records :func:`moe_router`; ``out_dtype``: dtype to which the weights are rounded last."""
     check_dtype("logits", logits.dtype, FLOATS)
     given = {"logits": logits.shape} | ({} if bias is None else {"bias": bias.shape})
     sizes = ROUTER.infer(given, given={"J": k}).sizes
@@ -304,7 +278,8 @@ def choose_experts(
     if choice is not scores:
         weights = _chosen_scores(b, scores, indices)
     if normalize:
-        return b.rows("shares", weights, scale=scale, out_dtype=out_dtype), indices
-    if scale != 1.0:
-        return b.call(_scaled, weights, scale, out_dtype=out_dtype), indices
-    return b.cast(weights, out_dtype), indices
+        total = b.unsqueeze(b.sum(weights, axis=-1), -1)
+        weights = b.call(_normalized, weights, total, scale)
+    elif scale != 1.0:
+        weights = b.call(_scaled, weights, scale)
+    return weights, indices

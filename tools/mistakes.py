@@ -383,18 +383,18 @@ MISTAKES = (
         kernel("gather_scatter_gather_16x4"),
     ),
     Mistake(
-        "heads of keys that are normalised by the weight of queries",
-        TEMPLATE + "rotary/rotary.cu.j2",
-        "weight = (head < q_heads ? q_weight : k_weight)",
-        "weight = (head <= q_heads ? q_weight : k_weight)",
-        kernel("rotary"),
-    ),
-    Mistake(
         "the largest sorted to the end",
         TEMPLATE + "include/sort.cuh.j2",
         "if ((a < b) == ((i & length) == 0)) {",
         "if ((a < b) == ((i & length) != 0)) {",
         kernel("select_topk_bf16_16"),
+    ),
+    Mistake(
+        "heads of keys that are normalised by the weight of queries",
+        TEMPLATE + "rotary/rotary.cu.j2",
+        "weight = (head < q_heads ? q_weight : k_weight)",
+        "weight = (head <= q_heads ? q_weight : k_weight)",
+        kernel("rotary"),
     ),
     Mistake(
         "weights of 4 bits scaled with another rounding",

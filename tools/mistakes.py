@@ -383,6 +383,20 @@ MISTAKES = (
         kernel("gather_scatter_gather_16x4"),
     ),
     Mistake(
+        "the last row of a bag left out",
+        TEMPLATE + "gather_scatter/bag.cu.j2",
+        "if (threadIdx.x < each) {",
+        "if (threadIdx.x + 1 < each) {",
+        kernel("gather_scatter_bag_bf16_16"),
+    ),
+    Mistake(
+        "lanes of a bag added one after the other",
+        TEMPLATE + "gather_scatter/bag.cu.j2",
+        "const bool joins = begin / GROUP % 2 == 1 || begin + GROUP >= each;",
+        "const bool joins = true;",
+        kernel("gather_scatter_bag_f32_16"),
+    ),
+    Mistake(
         "the largest sorted to the end",
         TEMPLATE + "include/sort.cuh.j2",
         "if ((a < b) == ((i & length) == 0)) {",

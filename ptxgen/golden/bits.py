@@ -381,6 +381,12 @@ def columns_and_moves() -> Found:
             reference.scatter_add(old, some, dy[:6]),
         ]
         yield SCATTER, "sums", dtype, made
+    for dtype in ("f32", "bf16", "f16"):
+        x, which = numbers(1, (20, 3), dtype, special=True), indices(2, (40, 32), -1, 20)
+        weights = numbers(3, (40, 32), "f32")
+        bag = LIBRARY["embedding_bag"].oracle
+        made = [bag(x, which[:, :j], weights[:, :j]) for j in (8, 9, 32)]
+        yield reduction_order.ROWS, "embedding_bag", dtype, made
     for dtype in ("f32", "bf16", "f16", "i32"):
         x = numbers(1, (3, 300), dtype, special=True)
         x[:, ::3] = x[:, :1]

@@ -20,6 +20,7 @@ from ptxgen.ops.views import check_dtype
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.spec.gather_scatter import BAG_MAX
 
 INTEGERS = ("int32", "int64")
 FLOATS = ("float32", "bfloat16", "float16")
@@ -156,9 +157,13 @@ def moe_combine(b: ProgramBuilder, y: Buffer, places: Buffer, weights: Buffer) -
         raise ShapeError(
             f"y has {sizes['S']} rows; takes {sizes['T'] * sizes['J']}, one for each of the places"
         )
-    rows = b.embedding(y, b.packed(places))
-    each = b.mul(rows, b.unsqueeze(weights, -1), out_dtype="float32")
-    found: Buffer = b.cast(b.sum(each, axis=-2), y.dtype)
+    found: Buffer
+    if sizes["J"] <= BAG_MAX:
+        found = b.embedding_bag(y, b.packed(places), b.packed(weights))
+    else:
+        rows = b.embedding(y, b.packed(places))
+        each = b.mul(rows, b.unsqueeze(weights, -1), out_dtype="float32")
+        found = b.cast(b.sum(each, axis=-2), y.dtype)
     return found
 
 

@@ -104,6 +104,29 @@ def gather(name):
     return [functools.partial(check_gather, name, *shape) for shape in shapes]
 
 
+def check_bag(route, each, inner, kinds, device):
+    """Weighted sums of rows, some of them missing; ``kinds``: dtypes of indices and weights."""
+    rng = np.random.default_rng([SEED, each, inner])
+    dtype = SPECS[route].dtype
+    x, which = operand(rng, (7, inner), "special", dtype), rng.integers(-1, 8, (5, each))
+    x[:3] = operand(rng, (3, inner), "wide", dtype)  # whose sums show their order
+    which[:2] = rng.integers(0, 3, (2, each))
+    weights = operand(rng, (5, each), "wide", kinds[1] or dtype)
+    weights[4, :1] = np.inf
+    given = x, which.astype(kinds[0]), weights
+    with ptxgen.use_device(device):
+        got = OPERATIONS["embedding_bag"](*given, kernel=route)
+    agree(got, reference.embedding_bag(*given), spec=route, what=f"{each} rows of {inner}")
+
+
+def bag(name):
+    """Bags without rows, of a lane of the contract and of four; rows of one tile and of two."""
+    columns = SPECS[name].columns
+    shapes = (0, 3 * columns), (3, 129 * columns), (8, columns), (21, columns), (32, 3 * columns)
+    kinds = ("i8", "f32"), ("i4", None)
+    return [functools.partial(check_bag, name, *s, kinds[i % 2]) for i, s in enumerate(shapes)]
+
+
 def check_order(of, route, given, options, device):
     """Vectors of integers that are sorted, counted, or say where rows are put."""
     with ptxgen.use_device(device):

@@ -7,7 +7,7 @@ import pytest
 from bits import operand, same_bits
 
 import ptxgen
-from ptxgen import reference
+from ptxgen import functions, reference
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.ops import OPERATIONS
 from ptxgen.oracle import counting_sort as oracle
@@ -66,6 +66,23 @@ def test_slots_without_an_expert_give_zeros():
     assert not y[3].any()
     one = ptxgen.linear(x[4:5], w[experts[4, 1]], layout="kn")[0] * weights[4, 1]
     same_bits(y[4], one, what="the slot that has one")
+
+
+@pytest.mark.parametrize("each", [1, 8, 9, 32, 33])
+def test_sums_of_slots_have_the_bits_of_separate_steps(each):
+    """Every dtype and layout that moe_combine takes, with places out of range."""
+    rng = np.random.default_rng(each)
+    for dtype, wide, index in (("f32", "f32", "i4"), ("bf16", "f32", "i8"), ("f16", "f16", "i4")):
+        room = operand(rng, (5 * each, 24), "wide", dtype)
+        places = rng.permutation(5 * each).reshape(5, each).astype(index)
+        places[1, 0], places[2, -1] = -1, 5 * each
+        weights = operand(rng, (each, 5), "wide", wide).T
+        for y in (room[:, :16], room[:, 3:8]):  # in vectors of 16 bytes, and in elements
+            rows = reference.embedding(y, places)
+            products = functions.mul(rows, weights[..., None], out_dtype="float32")
+            sums = ptxgen.sum(products, axis=1).astype(y.dtype)
+            same_bits(ptxgen.moe_combine(y, places, weights), sums, what=f"{dtype} {y.shape}")
+            same_bits(reference.moe_combine(y, places, weights), sums, what=f"{dtype} oracle")
 
 
 def softmax(x):

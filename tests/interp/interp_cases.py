@@ -46,7 +46,7 @@ from ptxgen.spec.counting_sort import OrderSpec
 from ptxgen.spec.delta import DeltaGradSpec, DeltaSpec
 from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.fft import ChirpSpec, FftSpec
-from ptxgen.spec.gather_scatter import GatherSpec
+from ptxgen.spec.gather_scatter import BagSpec, GatherSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logsumexp import LogSumExpSpec
@@ -397,6 +397,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     LogSumExpSpec: rows,
     ColumnsSpec: gather_cases.columns,
     GatherSpec: gather_cases.gather,
+    BagSpec: gather_cases.bag,
     ScanSpec: gather_cases.scan,
     SelectiveSpec: recurrence_cases.selective,
     LinearSpec: recurrence_cases.linear,

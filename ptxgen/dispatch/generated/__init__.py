@@ -12,6 +12,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("attention_grad", "dq", "f32"): "attention_grad_dq_f32",
     ("attention_grad", "dq", "half"): "attention_grad_dq_half",
     ("attention", "half"): "attention_half",
+    ("bag",): "bag",
     ("column_reductions",): "column_reductions",
     ("conv", "depthwise", "half"): "conv_depthwise_half",
     ("conv", "half"): "conv_half",

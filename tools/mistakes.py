@@ -397,6 +397,13 @@ MISTAKES = (
         kernel("gather_scatter_bag_f32_16"),
     ),
     Mistake(
+        "slots without an expert sorted to the last one",
+        TEMPLATE + "counting_sort/experts.cu.j2",
+        "expert < experts ? expert : experts;",
+        "expert < experts ? expert : experts - 1;",
+        kernel("counting_sort_experts_i64_2"),
+    ),
+    Mistake(
         "the largest sorted to the end",
         TEMPLATE + "include/sort.cuh.j2",
         "if ((a < b) == ((i & length) == 0)) {",

@@ -20,6 +20,7 @@ from ptxgen.ops.views import check_dtype
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.spec.counting_sort import EXPERTS_MAX, SLOTS_MAX
 from ptxgen.spec.gather_scatter import BAG_MAX
 
 INTEGERS = ("int32", "int64")
@@ -105,6 +106,9 @@ def moe_dispatch(
     found = DISPATCH.infer({"x": x.shape, "experts": experts.shape}, given={"S": 0, "E": count})
     tokens, each = found.sizes["T"], found.sizes["J"]
     slots = tokens * each
+    if slots <= SLOTS_MAX and count <= EXPERTS_MAX:
+        sources, places, offsets = b.sort_experts(b.packed(experts), count)
+        return b.embedding(x, sources), places, offsets
     flat = b.reshape(b.packed(experts), (slots,))
     own = b.call(_expert_or_none, flat, count)
     _, order = b.sort_integers(own)

@@ -213,6 +213,7 @@ class BagSpec(KernelSpec):
 
     family: ClassVar[str] = "gather_scatter_bag"
     template: ClassVar[str] = "gather_scatter/bag.cu.j2"
+    legible: ClassVar[bool] = False
     threads: ClassVar[int] = BAG_THREADS
     shared_bytes: ClassVar[int] = 0
     waits: ClassVar[bool] = True

@@ -9,10 +9,12 @@ from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.counting_sort import (
     BLOCK,
     COUNTS,
+    EXPERTS,
     PLACES,
     PUTS,
     RUNS,
     SORTS,
+    ExpertsSpec,
     OrderSpec,
     RunsSpec,
 )
@@ -60,10 +62,20 @@ def _put() -> RouteTable:
     )
 
 
+def _experts() -> RouteTable:
+    few, many = ExpertsSpec(2), ExpertsSpec(8)
+    routes = (
+        Route((few,), reason="few slots: a thread ranks two"),
+        Route((many,), reason="more slots: a thread ranks eight"),
+    )
+    return RouteTable(EXPERTS, routes, ("i64", "i32"))
+
+
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("counting_sort", "sort"): _sort,
     ("counting_sort", "count"): _count,
     ("counting_sort", "put"): _put,
     ("counting_sort", "place"): _place,
+    ("counting_sort", "experts"): _experts,
 }
 """Constructors of the route tables, by key."""

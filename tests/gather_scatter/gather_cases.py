@@ -161,6 +161,19 @@ def order(name, counts=(1, 7, 4099)):
     return [functools.partial(check_order, "sort_integers", route, (x,), {}) for x in fit]
 
 
+def experts(name):
+    """Returns checks of a sort by expert: a slot, as many as the kernel takes, some of no expert,
+    of all experts and of a few.
+    """
+    spec, rng = SPECS[name], np.random.default_rng(SEED)
+    most = spec.threads * spec.items_per_thread
+    shapes = ((1, 1), 3), ((most // 8, 8), 1023), ((77, 3), 5)
+    kind = {"i32": np.int32, "i64": np.int64}[spec.dtype]
+    drawn = [(rng.integers(-2, count + 2, shape).astype(kind), count) for shape, count in shapes]
+    drawn[-1][0][:, 0] = np.iinfo(kind).max
+    return [functools.partial(check_order, "sort_experts", name, given, {}) for given in drawn]
+
+
 def numbers_of(rng, shape, kind):
     """Draws integers below 2^15, converted to dtype ``kind``."""
     return rng.integers(0, 1 << 15, shape).astype(kind)

@@ -58,6 +58,30 @@ def test_the_sort_is_stable_and_its_places_lead_back():
     assert (places.dtype, offsets.dtype) == (np.int64, np.int32)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "count", "index"),
+    [
+        (1, 3, "i8"),
+        (128, 1023, "i4"),
+        (129, 8, "i8"),
+        (512, 128, "i4"),
+        (513, 8, "i8"),
+        (9, 1024, "i4"),
+    ],
+)
+def test_one_sort_has_the_results_of_separate_steps(tokens, count, index):
+    """Slots and experts up to those that a CTA sorts, and more."""
+    rng = np.random.default_rng(tokens)
+    x = rng.integers(0, 99, (tokens, 4), np.int32)
+    experts = rng.integers(-1, count + 1, (tokens, 8)).astype(index)
+    own = np.where((experts >= 0) & (experts < count), experts, count).ravel()
+    order = oracle.sort_integers(own)[1]
+    expected = x[order // 8], oracle.placed(order).reshape(tokens, 8)
+    ends = oracle.count_integers(own, count, up_to=True)
+    for got, exact in zip(ptxgen.moe_dispatch(x, experts, count), (*expected, ends), strict=True):
+        assert got.dtype == exact.dtype and (got == exact).all()
+
+
 def test_slots_without_an_expert_give_zeros():
     x, w, experts, weights = drawn()
     experts[3] = -1, EXPERTS + 4

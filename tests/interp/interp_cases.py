@@ -42,7 +42,7 @@ from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.column_reductions import ColumnsSpec
 from ptxgen.spec.conv import ConvSpec
-from ptxgen.spec.counting_sort import OrderSpec
+from ptxgen.spec.counting_sort import ExpertsSpec, OrderSpec
 from ptxgen.spec.delta import DeltaGradSpec, DeltaSpec
 from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.fft import ChirpSpec, FftSpec
@@ -404,6 +404,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     DeltaGradSpec: delta_cases.gradient,
     DeltaSpec: delta_cases.forward,
     OrderSpec: gather_cases.order,
+    ExpertsSpec: gather_cases.experts,
     SampleSpec: gather_cases.sample,
     DrawSpec: gather_cases.sample,
     SelectSpec: gather_cases.topk,

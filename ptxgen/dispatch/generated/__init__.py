@@ -19,6 +19,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("conv", "summed", "half"): "conv_half",
     ("conv", "turned", "half"): "conv_half",
     ("counting_sort", "count"): "counting_sort_count",
+    ("counting_sort", "experts"): "counting_sort_experts",
     ("counting_sort", "place"): "counting_sort_place",
     ("counting_sort", "put"): "counting_sort_put",
     ("counting_sort", "sort"): "counting_sort_sort",

@@ -404,6 +404,20 @@ MISTAKES = (
         kernel("counting_sort_experts_i64_2"),
     ),
     Mistake(
+        "the last of equal experts taken",
+        TEMPLATE + "select/route.cu.j2",
+        "__reduce_min_sync(~0u, own == best ? first : ~0u)",
+        "__reduce_max_sync(~0u, own == best ? first : 0)",
+        kernel("select_route_bf16_1"),
+    ),
+    Mistake(
+        "weights of experts added one after the other",
+        TEMPLATE + "select/route.cu.j2",
+        "sums[q / 8] = __fadd_rn(sums[q / 8],",
+        "sums[0] = __fadd_rn(sums[0],",
+        kernel("select_route_f32_4"),
+    ),
+    Mistake(
         "the largest sorted to the end",
         TEMPLATE + "include/sort.cuh.j2",
         "if ((a < b) == ((i & length) == 0)) {",

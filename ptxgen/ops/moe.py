@@ -13,9 +13,11 @@ from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics.formula import cast, primitive, where
 from ptxgen.numerics.grouped import GROUPS_MAX
 from ptxgen.numerics.option import Bool, Choice, Integer, Real
+from ptxgen.numerics.select import NORMAL_MIN
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.indexing import flat_indices
 from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.select import is_routable
 from ptxgen.ops.views import check_dtype
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
@@ -172,7 +174,7 @@ def moe_combine(b: ProgramBuilder, y: Buffer, places: Buffer, weights: Buffer) -
 
 
 # -- routers --------------------------------------------------------------------------------------
-_normalized = Pointwise(lambda w, total, scale: w / (total + 1e-20) * scale, "normalized")
+_normalized = Pointwise(lambda w, total, scale: w / (total + NORMAL_MIN) * scale, "normalized")
 _masked = Pointwise(lambda kept, x: where(kept > 0, x, float("-inf")), "masked")
 _scaled = Pointwise(lambda w, scale: w * scale, "scaled")
 
@@ -270,6 +272,11 @@ def moe_router(
     if k > (each * top_groups if groups > 1 else experts):
         most = each * top_groups if groups > 1 else experts
         raise OptionError(f"k is {k}; takes at most {most}, as logits has {experts} experts")
+    if (scoring, groups, bias) == ("softmax", 1, None) and is_routable(experts, k):
+        found: tuple[Buffer, Buffer] = b.route_tokens(
+            b.packed(logits), k, normalize=normalize, scale=scale
+        )
+        return found
     scores = choice = _scores(b, logits, scoring)
     if bias is not None:
         check_dtype("bias", bias.dtype, ("float32",))

@@ -244,6 +244,29 @@ def topk(name):
     return [functools.partial(check_topk, _route("topk", name), *case) for case in cases]
 
 
+def check_route(route, shape, k, how, device):
+    """Routes tokens by a route and compares the choice with the oracle's."""
+    rng = np.random.default_rng([SEED, *shape])
+    x = operand(rng, shape, "normal", SPECS[route].dtype)
+    x[:, ::3] = rng.choice(x[0], x[:, ::3].shape)  # many are equal
+    x[-1, :] = operand(rng, shape[1:], "special", SPECS[route].dtype)
+    with ptxgen.use_device(device):
+        got = OPERATIONS["route_tokens"](x, k, **how, kernel=route)
+    agree(got, reference.route_tokens(x, k, **how), spec=route, what=f"{shape} {k} {how}")
+
+
+def router(name):
+    """Routes to one expert, to all, and to a few of as many as the kernel takes."""
+    most = 256 * SPECS[name].groups
+    cases = [
+        ((1, 1), 1, {"normalize": True}),
+        ((3, 20), 20, {"normalize": True, "narrow": True, "index": "int32"}),
+        ((7, most - 8), 8, {"scale": 2.5}),
+        ((5, most), 32, {"normalize": True, "scale": 0.3}),
+    ]
+    return [functools.partial(check_route, name, *case) for case in cases]
+
+
 def check_sample(route, shape, options, device):
     """Draws samples by a route and compares them with the oracle's."""
     x = operand(np.random.default_rng([SEED, *shape]), shape, "normal", "bf16")

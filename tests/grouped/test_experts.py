@@ -58,6 +58,27 @@ def test_the_sort_is_stable_and_its_places_lead_back():
     assert (places.dtype, offsets.dtype) == (np.int64, np.int32)
 
 
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(
+    ("experts", "k"),
+    [(1, 1), (12, 9), (260, 32), (40, 33), pytest.param(1025, 8, marks=pytest.mark.long)],
+)
+def test_one_choice_has_the_bits_of_separate_steps(experts, k, normalize):
+    """Experts and slots up to those that a warp takes, and more; equal scores, and NaN."""
+    rng = np.random.default_rng(experts)
+    for dtype, scale in (("f32", 1.0), ("bf16", 2.5)):
+        logits = operand(rng, (9, 2 * experts), "normal", dtype)[:, :experts]
+        logits[0], logits[1, -1], logits[2, 0] = -np.inf, np.nan, np.inf
+        expected, indices = ptxgen.topk(ptxgen.softmax(logits, out_dtype="float32"), k)
+        if normalize:
+            expected = expected / (ptxgen.sum(expected, axis=1)[:, None] + np.float32(1e-20))
+        expected = expected * np.float32(scale)
+        for of in (ptxgen, reference):
+            weights, chosen = of.moe_router(logits, k, normalize=normalize, scale=scale)
+            same_bits(weights, expected, what=f"{dtype} weights")
+            same_bits(chosen, indices, what=f"{dtype} experts")
+
+
 @pytest.mark.parametrize(
     ("tokens", "count", "index"),
     [

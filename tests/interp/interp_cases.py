@@ -56,7 +56,7 @@ from ptxgen.spec.quantized_ptx import QuantizedPtxSpec
 from ptxgen.spec.recurrence import LinearSpec, SelectiveSpec
 from ptxgen.spec.row_reductions import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
-from ptxgen.spec.select import DrawSpec, SampleSpec, SelectSpec
+from ptxgen.spec.select import DrawSpec, RouteSpec, SampleSpec, SelectSpec
 from ptxgen.spec.sort import RadixSortSpec, SearchSpec
 from ptxgen.spec.splats import SplatSpec
 from ptxgen.spec.triangular import TriangularSpec
@@ -407,6 +407,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     ExpertsSpec: gather_cases.experts,
     SampleSpec: gather_cases.sample,
     DrawSpec: gather_cases.sample,
+    RouteSpec: gather_cases.router,
     SelectSpec: gather_cases.topk,
     RadixSortSpec: sort_cases.cases,
     SearchSpec: sort_cases.cases,

@@ -399,9 +399,9 @@ MISTAKES = (
     Mistake(
         "slots without an expert sorted to the last one",
         TEMPLATE + "counting_sort/experts.cu.j2",
-        "expert < experts ? expert : experts;",
-        "expert < experts ? expert : experts - 1;",
-        kernel("counting_sort_experts_i64_2"),
+        "(unsigned)expert : experts;",
+        "(unsigned)expert : experts - 1;",
+        kernel("counting_sort_experts_i64_8_8"),
     ),
     Mistake(
         "the last of equal experts taken",

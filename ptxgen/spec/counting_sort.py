@@ -61,8 +61,9 @@ PUTS = Space(
 )
 SLOTS_MAX = 4096
 """Most slots that one CTA sorts by expert."""
-EXPERT_BITS = 10
-EXPERTS_MAX = (1 << EXPERT_BITS) - 1
+EXPERT_BITS = 8, 10
+"""Bits of the number of a bin, of kernels that sort slots by expert."""
+EXPERTS_MAX = (1 << EXPERT_BITS[-1]) - 1
 """Most experts by which a CTA sorts; slots without one have a bin of their own."""
 EXPERTS = Space(
     "experts",
@@ -214,12 +215,12 @@ class RunsSpec(OrderSpec):
 
 @dataclass(frozen=True)
 class ExpertsSpec(KernelSpec):
-    """A kernel that sorts the slots of a mixture of experts in one CTA of ``warps`` warps, whose
-    threads have ``items_per_thread`` slots each. ``dtype``: that of the experts' indices.
+    """A kernel that sorts the slots of a mixture of experts in one CTA of ``warps`` warps, with
+    2^``bits`` bins. ``dtype``: that of the experts' indices.
     """
 
-    items_per_thread: int
-    warps: int = 16
+    bits: int
+    warps: int
     dtype: str = "i64"
     min_arch: str = "sm_80"
     contract: Contract = COPY
@@ -230,28 +231,25 @@ class ExpertsSpec(KernelSpec):
     shared_bytes: ClassVar[int] = 0
     waits: ClassVar[bool] = True
     grid: ClassVar[Expr] = const(1)
+    SLOTS_MAX: ClassVar[int] = SLOTS_MAX
     meanings: ClassVar[Mapping[str, str]] = {
         **KernelSpec.meanings,
-        "items_per_thread": "slots of a thread",
+        "bits": "bits of the number of a bin: one of an expert, or of slots without one",
         "warps": "warps of the CTA",
     }
 
     def __post_init__(self) -> None:
-        self.check_counts("items_per_thread")
+        self.check_counts("bits", "warps")
         self.check_choices(dtype=("i32", "i64"), min_arch=ARCHITECTURES)
         self.check_threads()
 
     @property
     def label(self) -> str:
-        return f"{self.dtype}_{self.items_per_thread}"
+        return f"{self.dtype}_{self.bits}_{self.warps}"
 
     @property
     def threads(self) -> int:
         return self.warps * WARP
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        return MappingProxyType({"sort": MappingProxyType({"DIGIT_BITS": EXPERT_BITS})})
 
     @property
     def abi(self) -> Abi:
@@ -265,14 +263,14 @@ class ExpertsSpec(KernelSpec):
 
     @property
     def requires(self) -> Expr:
-        return COUNT <= self.threads * self.items_per_thread
+        return var("EXPERTS") < 1 << self.bits
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        return (("before", COUNT, (1 << 16) - 1),)
+        return (("place", COUNT, (1 << 16) - 1),)
 
     def describe(self) -> tuple[str, ...]:
         return (
             f"contract {self.contract}: {self.contract.step}",
-            f"one CTA of {self.threads} threads, {self.items_per_thread} slots each",
+            f"one CTA of {self.threads} threads, {1 << self.bits} bins",
         )

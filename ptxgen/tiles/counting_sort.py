@@ -8,7 +8,9 @@ from ptxgen.expr import const
 from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.counting_sort import (
     BLOCK,
+    COUNT,
     COUNTS,
+    EXPERT_BITS,
     EXPERTS,
     PLACES,
     PUTS,
@@ -63,10 +65,11 @@ def _put() -> RouteTable:
 
 
 def _experts() -> RouteTable:
-    few, many = ExpertsSpec(2), ExpertsSpec(8)
+    low, high = EXPERT_BITS
     routes = (
-        Route((few,), reason="few slots: a thread ranks two"),
-        Route((many,), reason="more slots: a thread ranks eight"),
+        Route((ExpertsSpec(low, 8),), COUNT <= 512, "few slots: eight warps count"),
+        Route((ExpertsSpec(low, 32),), reason="more slots: 32 warps count"),
+        Route((ExpertsSpec(high, 16),), reason="more experts: 16 warps count"),
     )
     return RouteTable(EXPERTS, routes, ("i64", "i32"))
 

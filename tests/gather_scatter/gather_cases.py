@@ -166,8 +166,9 @@ def experts(name):
     of all experts and of a few.
     """
     spec, rng = SPECS[name], np.random.default_rng(SEED)
-    most = spec.threads * spec.items_per_thread
-    shapes = ((1, 1), 3), ((most // 8, 8), 1023), ((77, 3), 5)
+    slots, most = 64 if spec.warps == 8 else 512, (1 << spec.bits) - 1
+    few = most // 2 + 1 if spec.bits > 8 else 3
+    shapes = ((1, 1), few), ((slots, 8), most), ((slots - 7, 8), few)
     kind = {"i32": np.int32, "i64": np.int64}[spec.dtype]
     drawn = [(rng.integers(-2, count + 2, shape).astype(kind), count) for shape, count in shapes]
     drawn[-1][0][:, 0] = np.iinfo(kind).max

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from ptxgen.dispatch.choice import Candidate, Choice, Time
 
-# COUNTING_SORT_EXPERTS: route, kernel, most_count
+# COUNTING_SORT_EXPERTS: route, kernel, most_experts
 COUNTING_SORT_EXPERTS = (
-    # few slots: a thread ranks two
-    (0, "counting_sort_experts_i64_2_305af8", 1024),
-    # more slots: a thread ranks eight
-    (1, "counting_sort_experts_i64_8_818cfa", 4096),
+    # more slots: 32 warps count
+    (1, "counting_sort_experts_i64_8_32_6960f2", 256),
+    # more experts: 16 warps count
+    (2, "counting_sort_experts_i64_10_16_a4471e", 1024),
 )
 
 
@@ -20,7 +20,11 @@ def candidates(
     table: str, arch: str, count: int, each: int, experts: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
-    for route, kernel, most_count in COUNTING_SORT_EXPERTS:
-        if count <= most_count:
+    # 0: few slots: eight warps count
+    if experts < 256 and count <= 512:
+        yield Candidate(0.0, Choice(0, ("counting_sort_experts_i64_8_8_877321",), (1,), ()))
+        return
+    for route, kernel, most_experts in COUNTING_SORT_EXPERTS:
+        if experts < most_experts:
             yield Candidate(0.0, Choice(route, (kernel,), (1,), ()))
             return

@@ -17,13 +17,7 @@ SELECT_ROUTE = (
 
 
 def candidates(
-    table: str,
-    arch: str,
-    rows: int,
-    cols: int,
-    k: int,
-    sms: int,
-    time: Time,
+    table: str, arch: str, rows: int, cols: int, k: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
     for route, kernel, most_cols in SELECT_ROUTE:

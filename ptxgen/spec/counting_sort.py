@@ -240,6 +240,8 @@ class ExpertsSpec(KernelSpec):
 
     def __post_init__(self) -> None:
         self.check_counts("bits", "warps")
+        name = type(self).__name__
+        check(SLOTS_MAX < 1 << 16, name, "slots, counted in 16 bits", SLOTS_MAX, 1 << 16)
         self.check_choices(dtype=("i32", "i64"), min_arch=ARCHITECTURES)
         self.check_threads()
 
@@ -267,7 +269,7 @@ class ExpertsSpec(KernelSpec):
 
     @property
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
-        return (("place", COUNT, (1 << 16) - 1),)
+        return (("first + lane", COUNT + self.threads, INDEX_MAX),)
 
     def describe(self) -> tuple[str, ...]:
         return (

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from ptxgen.runtime import get_device
 from ptxgen.runtime.compiling import CompilingDevice
 from ptxgen.runtime.cpu import GPU, SMS
 from ptxgen.runtime.registry import META
-from ptxgen.spec import KernelSpec, architecture_named
+from ptxgen.spec import KernelSpec, Problem, architecture_named
 from ptxgen.torch.checkpoints import reader
 from ptxgen.torch.functional import multiplied
 
@@ -38,7 +39,9 @@ DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch
 CAPTURED = (1, 2, 4, *range(8, 256, 8), *range(256, 513, 16))
 """Numbers of tokens for which vLLM captures CUDA graphs."""
 PREFILLS = tuple(1 << i for i in range(10, 18))
-"""Numbers of tokens of larger batches, which stand for all between them."""
+"""Numbers of tokens of larger batches. Products are chosen for those between them, too."""
+STEP = 8
+"""Tiles of products have multiples of so many rows."""
 BLOCK = 128
 """Columns of the weight that stands for a quantized checkpoint's: a multiple of all blocks."""
 PAGES = 1 << 15
@@ -160,10 +163,24 @@ class Model:
 
 
 class Call(NamedTuple):
-    """A call of a layer: its operation, and the function that makes it."""
+    """A call of a layer: its operation, and the function that makes it. ``tokens``: numbers of
+    tokens of a batch for which it stands, from the largest on, by which it is made.
+    """
 
     operation: str
     make: Callable[[], Any]
+    tokens: range = range(0)
+
+    def problems(self, made: Problem) -> Iterator[Problem]:
+        """Yields a problem that the call has made, and those of its other numbers of tokens, if it
+        is a product whose rows are a multiple of them.
+        """
+        yield made
+        values = dict(made.values)
+        if len(self.tokens) > 1 and "M" in values and values["M"] % self.tokens[0] == 0:
+            each = values["M"] // self.tokens[0]
+            for tokens in self.tokens[1:]:
+                yield replace(made, values=tuple({**values, "M": each * tokens}.items()))
 
 
 def device_for(arch: str | None = None, sms: int | None = None) -> CompilingDevice:
@@ -200,15 +217,18 @@ def find_kernels(
                 left.setdefault(call.operation, str(error))
                 continue
             specs = found.setdefault(call.operation, {})
-            for problem, _, forced in device.prepared:
-                specs.update((s.name, s) for s in kernels_of(problem, device, forced))
+            for made, _, forced in device.prepared:
+                for problem in call.problems(made):
+                    specs.update((s.name, s) for s in kernels_of(problem, device, forced))
     return found, list(left.items())
 
 
 def _calls(model: Model, limits: Limits, dtype: torch.dtype) -> Iterator[Call]:
     yield Call("rotary_table", partial(_table, model, limits, dtype))
-    for tokens in limits.tokens:
-        yield from _layer(model, limits, dtype, tokens)
+    for before, tokens in pairwise((0, *limits.tokens)):
+        between = range(tokens, before, -STEP)
+        for call in _layer(model, limits, dtype, tokens):
+            yield call._replace(tokens=between)
     for rows in limits.rows:
         yield from _next_tokens(model, dtype, rows)
 

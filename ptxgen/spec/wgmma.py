@@ -569,6 +569,10 @@ class WgmmaSpec(Ring, GemmSpec):
         return abi(self.dtype, more, batched=self.batched, aliased=True)
 
     @property
+    def row_multiple(self) -> int:
+        return self.bm if self.whole_rows else 1
+
+    @property
     def requires(self) -> Expr:
         terms = [
             ALIGN_A >= self.load.align_a(ITEMSIZE[self.dtype]),
@@ -580,8 +584,8 @@ class WgmmaSpec(Ring, GemmSpec):
             terms.append((CHUNK % self.bk).eq(0) | (CHUNKS <= 1))
         if self.split == "workspace":
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
-        if self.whole_rows:
-            terms.append((M % self.bm).eq(0))
+        if self.row_multiple > 1:
+            terms.append((M % self.row_multiple).eq(0))
         terms.append(SMS >= self.ctas)
         terms += [value <= limit for _, value, limit in self.required_bounds]
         return all_of(terms)

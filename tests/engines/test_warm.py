@@ -65,6 +65,21 @@ def test_products_are_those_that_explain_names():
     assert [part for part, _ in left] == ["more than one most probable token"]
 
 
+def test_products_of_batches_between_those_that_are_made():
+    sizes = {"hidden_size": 2048, "num_attention_heads": 16, "intermediate_size": 5632}
+    limits = warm.Limits(max_num_batched_tokens=2000)
+    kernels, _ = found(limits=limits, **sizes)
+
+    def launched(tokens):
+        weights = ((4096, 2048), (2048, 2048), (11264, 2048), (2048, 5632))
+        each = [explain("linear", tokens, *w, dtype="bfloat16", layout="nk") for w in weights]
+        return {x.kernel for one in each for x in one.launches}
+
+    made = set().union(*map(launched, limits.tokens))
+    between = set().union(*map(launched, range(1030, 2000, 97)))
+    assert between <= {*kernels["linear"]} and between - made
+
+
 def test_kernels_are_those_that_the_layers_launch():
     """The CPU device, which stands for the same GPU, loads none that was not found."""
     kernels, _ = found()

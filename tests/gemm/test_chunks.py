@@ -49,7 +49,7 @@ def cases(spec, chunk):
     the next multiple of their rows.
     """
     bm, bn = spec.bm, spec.bn
-    step = bm if spec.whole_rows else 1
+    step = spec.row_multiple
     columns = -(-bn // 8) * 8
     last = 4 * chunk + chunk // 2 + 3
     found = (

@@ -17,10 +17,14 @@ pytestmark = pytest.mark.gpu
 
 
 def shapes(spec):
-    """(M, N, K): tails everywhere; whole vectors of everything; the same with a chunked K."""
+    """(M, N, K): tails everywhere; whole vectors of everything; the same with a chunked K. Kernels
+    of whole tiles get the next multiple of their rows.
+    """
     unit = 16 // ITEMSIZE[spec.dtype]
-    yield spec.bm + 1, spec.bn + 3, 2 * spec.bk + 5
+    m = spec.bm + 1
+    yield m + -m % spec.row_multiple, spec.bn + 3, 2 * spec.bk + 5
     m, n, k = (unit * (extent // unit + 1) for extent in (spec.bm, spec.bn, 2 * spec.bk))
+    m += -m % spec.row_multiple
     yield m, n, k
     yield m, n, 2088
 

@@ -307,6 +307,11 @@ class GemmSpec(KernelSpec):
         return False
 
     @property
+    def row_multiple(self) -> int:
+        """The number that M is a multiple of in every problem that the kernel serves."""
+        return 1
+
+    @property
     def continues(self) -> bool:
         return self.split == "onto"
 

@@ -22,7 +22,7 @@ from ptxgen.ops.views import check_dtype
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
-from ptxgen.spec.counting_sort import EXPERTS_MAX, SLOTS_MAX
+from ptxgen.spec.counting_sort import COUNT_MAX, EXPERTS_MAX, SLOTS_MAX
 from ptxgen.spec.gather_scatter import BAG_MAX
 
 INTEGERS = ("int32", "int64")
@@ -58,7 +58,8 @@ ROUTER = Signature(
 )
 
 _expert_or_none = Pointwise(
-    lambda expert, count: where((expert < 0) | (expert >= count), count, expert), "known"
+    lambda expert, count: cast(where((expert < 0) | (expert >= count), count, expert), "i32"),
+    "known",
 )
 _token = Pointwise(
     lambda place, each: cast(
@@ -110,12 +111,14 @@ def moe_dispatch(
     found = DISPATCH.infer({"x": x.shape, "experts": experts.shape}, given={"S": 0, "E": count})
     tokens, each = found.sizes["T"], found.sizes["J"]
     slots = tokens * each
+    if slots > COUNT_MAX:
+        raise ShapeError(f"experts has {slots} integers; takes at most {COUNT_MAX}")
     if slots <= SLOTS_MAX and count <= EXPERTS_MAX:
         sources, places, offsets = b.sort_experts(b.packed(experts), count)
         return b.embedding(x, sources), places, offsets
     flat = b.reshape(b.packed(experts), (slots,))
-    own = b.call(_expert_or_none, flat, count)
-    _, order = b.sort_integers(own)
+    own = b.call(_expert_or_none, flat, count, out_dtype="int32")
+    _, order = b.sort_below(own, count + 1)
     rows = b.embedding(x, b.call(_token, order, each))
     offsets = b.count_integers(own, count, up_to=True)
     return rows, b.reshape(b.placed(order), (tokens, each)), offsets

@@ -425,6 +425,13 @@ MISTAKES = (
         kernel("select_topk_bf16_16"),
     ),
     Mistake(
+        "heads of keys that are normalised by the weight of queries",
+        TEMPLATE + "rotary/rotary.cu.j2",
+        "weight = (head < q_heads ? q_weight : k_weight)",
+        "weight = (head <= q_heads ? q_weight : k_weight)",
+        kernel("rotary"),
+    ),
+    Mistake(
         "weights of 4 bits scaled with another rounding",
         TEMPLATE + "quantized/decode/codebook.cuh.j2",
         "w[q] = __fmul_rn(scale[t], __shfl_sync(~0u, code[0], indices[t] >> 4 * q, 16));",

@@ -201,19 +201,23 @@ def _narrow(layout: str) -> tuple[SimtSpec, ...]:
     )
 
 
+def _few_rows_partial(layout: str) -> tuple[SimtSpec, ...]:
+    """Returns split-K kernels for few rows."""
+    part = partial(_gemm, layout, split="workspace")
+    if layout != "NT":
+        low = partial(part, (8, 64, 32), (4, 2), (2, 16), (1, 2), 4)
+        return (low("floats"), low("plain"))
+    return (  # rows of both operands are contiguous along k, and stay so in shared memory
+        part((1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector", ctas=4),
+        part((8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "kvector", ctas=4),
+        part((16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "kvector", ctas=3),
+        part((32, 64, 32), (4, 4), (8, 4), (1, 4), 3, "kvector", ctas=4),
+    )
+
+
 def _split_k(layout: str) -> tuple[Route, ...]:
     """Returns split-K routes, for few outputs of a long reduction."""
-    part = partial(_gemm, layout, split="workspace")
-    if layout == "NT":  # rows of both operands are contiguous along k, and stay so
-        few = (
-            part((1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector", ctas=4),
-            part((8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "kvector", ctas=4),
-            part((16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "kvector", ctas=3),
-            part((32, 64, 32), (4, 4), (8, 4), (1, 4), 3, "kvector", ctas=4),
-        )
-    else:
-        low = partial(part, (8, 64, 32), (4, 2), (2, 16), (1, 2), 4)
-        few = (low("floats"), low("plain"))
+    few = _few_rows_partial(layout)
     # CTAs of one warp, many on an SM: with few columns, more loads are in flight.
     least = _gemm(
         layout, (8, 16, 64), (2, 2), (4, 8), (1, 1), 4, "plain", split="workspace", ctas=6

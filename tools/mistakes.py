@@ -1024,6 +1024,13 @@ MISTAKES = (
         tests("test_interp_arrive.py", "one_way"),
     ),
     Mistake(
+        "partial sums of C^T stored a column apart from theirs",
+        TEMPLATE + "wgmma/store/transposed_sums.cuh.j2",
+        "n + f * 64 + half * 8] =",
+        "n + f * 64 + half * 7] =",
+        kernel("wgmma_swapped_nt_bf16_80x128"),
+    ),
+    Mistake(
         "the CPU device's fma in f64 rounded twice",
         "ptxgen/interp/values/floats.py",
         "        exact += rest[1]\n",

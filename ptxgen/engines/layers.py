@@ -24,6 +24,7 @@ from ptxgen.numerics.option import Bool, Choice, DtypeName, Integer, Real
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise
 from ptxgen.ops.rotary import rotate_heads
+from ptxgen.ops.select import is_routable
 from ptxgen.ops.views import check_dtype, single
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import ProgramBuilder
@@ -603,20 +604,32 @@ def _route(
     k: _Count,
     style: Annotated[str, Choice(*ROUTERS)],
     normalize: Bool,
+    index: Annotated[str, Choice("int64", "int32")],
 ) -> tuple[Buffer, Buffer]:
     check_dtype("logits", logits.dtype, SINGLE)
+    normalize, narrow = normalize or style == "mixtral", style == "qwen3_moe"
     if style == "gpt_oss":
         values, chosen = b.topk(logits, k)
-        return b.softmax(values), chosen
-    weights, chosen = b.moe_router(logits, k, normalize=normalize or style == "mixtral")
-    return (b.cast(weights, logits.dtype) if style == "qwen3_moe" else weights), chosen
+        weights = b.softmax(values)
+    elif is_routable(logits.shape[-1], k):
+        how = {"normalize": normalize, "narrow": narrow, "index": index}
+        weights, chosen = b.route_tokens(b.packed(logits), k, **how)
+    else:
+        weights, chosen = b.moe_router(logits, k, normalize=normalize)
+        weights = b.cast(weights, logits.dtype) if narrow else weights
+    return weights, b.cast(chosen, index)
 
 
 _router = _called("router", _route)
 
 
 def router(
-    logits: torch.Tensor, k: int, *, style: str, normalize: bool = True
+    logits: torch.Tensor,
+    k: int,
+    *,
+    style: str,
+    normalize: bool = True,
+    index: str = "int64",
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """``topk(softmax(logits), k)`` of each token: weights and indices of its experts.
 
@@ -627,7 +640,8 @@ def router(
     Shapes
         ``logits`` ``[T, E]``; both results ``[T, k]``.
     Dtypes
-        ``logits`` bfloat16, float16 or float32; weights as said, indices int64.
+        ``logits`` bfloat16, float16 or float32; weights as said; ``index``, the dtype of the
+        indices, int64 or int32.
     Order
         That of :func:`ptxgen.moe_router`; the first of equal scores is taken.
     Errors
@@ -635,7 +649,7 @@ def router(
         DeviceError, GradError or CompileError.
     """
     found: tuple[torch.Tensor, torch.Tensor]
-    found = _router(logits, k=k, style=style, normalize=normalize)
+    found = _router(logits, k=k, style=style, normalize=normalize, index=index)
     return found
 
 

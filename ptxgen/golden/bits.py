@@ -59,7 +59,9 @@ from ptxgen.oracle import recurrence as oracle
 from ptxgen.oracle.column_reductions import reduce_columns
 from ptxgen.oracle.delta import ascend, descend
 from ptxgen.oracle.fft import fft_pairs
+from ptxgen.oracle.gather_scatter import embedding_bag
 from ptxgen.oracle.row_reductions import compute
+from ptxgen.oracle.select import route_tokens
 from ptxgen.oracle.splats import splat_raster, splat_raster_grad
 from ptxgen.oracle.vocab_segments import linear_segments, logit_gradient, logit_segments
 from ptxgen.spec.quantized import LOOKED_UP
@@ -381,6 +383,11 @@ def columns_and_moves() -> Found:
             reference.scatter_add(old, some, dy[:6]),
         ]
         yield SCATTER, "sums", dtype, made
+    for dtype in ("f32", "bf16", "f16"):
+        x, which = numbers(1, (20, 3), dtype, special=True), indices(2, (40, 32), -1, 20)
+        weights = numbers(3, (40, 32), "f32")
+        made = [embedding_bag(x, which[:, :j], weights[:, :j]) for j in (8, 9, 32)]
+        yield reduction_order.ROWS, "embedding_bag", dtype, made
     for dtype in ("f32", "bf16", "f16", "i32"):
         x = numbers(1, (3, 300), dtype, special=True)
         x[:, ::3] = x[:, :1]
@@ -394,6 +401,10 @@ def columns_and_moves() -> Found:
         yield SORT_CONTRACT, "sort", dtype, [*made, *reference.unique(x, 200)]
     for dtype in ("f32", "bf16", "f16"):
         x = numbers(1, (9, 300), dtype)
+        made = [
+            y for n in (True, False) for y in route_tokens(x, 20, normalize=n, scale=1.7, narrow=n)
+        ]
+        yield reduction_order.ROWS, "route_tokens", dtype, made
         options: tuple[dict[str, Any], ...]
         warm = np.linspace(0, 2, 9, dtype=np.float32)
         rows: dict[str, Any] = {"temperature": warm, "min_p": 0.05}

@@ -12,6 +12,13 @@ SORT = Signature(
     ("K",),
 )
 COUNT = Signature("count_integers", ("x",), ("out",), {"": {"x": "K", "out": "E"}}, ("K", "E"))
+EXPERTS = Signature(
+    "sort_experts",
+    ("experts",),
+    ("tokens", "places", "ends"),
+    {"": {"experts": "T J", "tokens": "S", "places": "T J", "ends": "E"}},
+    ("T", "J", "E"),
+)
 PUT = Signature(
     "put_rows",
     ("x", "indices", "source"),

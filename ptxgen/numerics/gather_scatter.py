@@ -12,6 +12,9 @@ Where every element has its own index (``scatter_add``), each element of the res
 of one column.
 
 An index out of range contributes nothing; a gather of it gives zeros.
+
+A bag (``embedding_bag``) is a weighted sum of gathered rows. In f32, each product is rounded once.
+Each column of the products is a row of contract ``rows/1``, and the sum is rounded once.
 """
 
 from __future__ import annotations
@@ -36,6 +39,13 @@ EMBEDDING = Signature(
     ("out",),
     {"": {"weight": "V I", "indices": "...", "out": "... I"}},
     ("M", "V", "I"),
+)
+EMBEDDING_BAG = Signature(
+    "embedding_bag",
+    ("x", "indices", "weights"),
+    ("out",),
+    {"": {"x": "V I", "indices": "T J", "weights": "T J", "out": "T I"}},
+    ("T", "J", "V", "I"),
 )
 EMBEDDING_BACKWARD = Signature(
     "embedding_backward",

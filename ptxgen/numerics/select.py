@@ -64,6 +64,15 @@ TOPK = Signature(
     {"": {"x": "... N", "values": "... K", "indices": "... K"}},
     ("M", "N"),
 )
+ROUTE = Signature(
+    "route_tokens",
+    ("logits",),
+    ("weights", "experts"),
+    {"": {"logits": "T E", "weights": "T J", "experts": "T J"}},
+    ("T", "E", "J"),
+)
+NORMAL_MIN = 1e-20
+"""Addend of the sum of a token's weights, by which a router divides them."""
 _SETTINGS = ("temperature", "top_k", "top_p", "min_p", "seed", "offset")
 SAMPLE = Signature(
     "sample",

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from ptxgen import lazy
 from ptxgen.errors import DtypeError, ShapeError
-from ptxgen.numerics.counting_sort import COUNT, PLACE, PUT, SORT
+from ptxgen.numerics.counting_sort import COUNT, EXPERTS, PLACE, PUT, SORT
 from ptxgen.numerics.dtype import DTYPES, ELEMENTS
 from ptxgen.numerics.option import Bool, Integer, Kernel
 from ptxgen.ops.views import alignment, check_contiguous, check_dtype, dense, results, single
@@ -15,10 +15,18 @@ from ptxgen.program.build import ProgramBuilder
 from ptxgen.program.operation import op
 from ptxgen.program.parameters import Out
 from ptxgen.spec import Problem
-from ptxgen.spec.counting_sort import BINS_MAX, COUNT_MAX, PLACE_MAX, UP_TO
+from ptxgen.spec.counting_sort import (
+    BINS_MAX,
+    COUNT_MAX,
+    EXPERTS_MAX,
+    PLACE_MAX,
+    SLOTS_MAX,
+    UP_TO,
+)
 
 INTEGERS = ("int32", "int64")
 Bins = Annotated[int, Integer(0, BINS_MAX)]
+Count = Annotated[int, Integer(1, EXPERTS_MAX)]
 First = Annotated[int, Integer(-(1 << 62), 1 << 62)]
 
 
@@ -86,6 +94,45 @@ def count_integers(
     problem = Problem(("counting_sort", "count"), ELEMENTS[x.dtype], values, scalars, what)
     b.launch(lambda: problem, {"x": x, "y": y}, kernel)
     return y
+
+
+@op(
+    forms=EXPERTS,
+    oracle=lazy.function("ptxgen.oracle.counting_sort:sort_experts"),
+    public=False,
+    dtypes={"experts": "int64"},
+    sizes={"count": "E"},
+)
+def sort_experts(
+    b: ProgramBuilder,
+    experts: Buffer,
+    count: Count,
+    *,
+    kernel: Kernel = None,
+) -> tuple[Buffer, Buffer, Buffer]:
+    """Sorts the slots of a mixture of experts by expert; the sort is stable, and slots without an
+    expert come last. Returns the token of each sorted slot, int32 ``[T J]``; the index of each slot
+    in this order, int64 ``[T, J]``; and the index behind each expert's last slot, int32
+    ``[count]``. T J is at most ``SLOTS_MAX``.
+    """
+    _vector("experts", experts, SLOTS_MAX)
+    slots, each = experts.size, experts.shape[1]
+    EXPERTS.infer({"experts": experts.shape}, given={"S": slots, "E": count})
+    tokens = b.result((slots,), "int32", name="tokens")
+    places = b.result(experts.shape, "int64", name="places")
+    ends = b.result((count,), "int32", name="ends")
+    if b.abstract:
+        return tokens, places, ends
+    if slots == 0:
+        return tokens, places, b.fill(ends, 0, out=ends)
+    check_contiguous("experts", experts)
+    alignment("experts", experts)
+    values = ("COUNT", slots), ("EACH", each), ("EXPERTS", count)
+    what = f"sort of {slots} slots by {count} experts"
+    problem = Problem(("counting_sort", "experts"), ELEMENTS[experts.dtype], values, (), what)
+    bind = {"x": experts, "tokens": tokens, "places": places, "ends": ends}
+    b.launch(lambda: problem, bind, kernel)
+    return tokens, places, ends
 
 
 @op(

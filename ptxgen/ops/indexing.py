@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Annotated, Any
 
+from ptxgen import lazy
 from ptxgen.errors import DtypeError, IndexRangeError, ShapeError
 from ptxgen.numerics import gather_scatter
 from ptxgen.numerics.dtype import ELEMENTS, PARTS
@@ -30,11 +31,14 @@ from ptxgen.program.parameters import Out, OverX
 from ptxgen.spec import Problem
 from ptxgen.spec.base import GRID_MAX
 from ptxgen.spec.gather_scatter import (
+    BAG_MAX,
+    BAG_THREADS,
     BYTES_MAX,
     COUNT_MAX,
     CTA_ROWS,
     INDEX_64,
     SHARED,
+    WEIGHTS_F32,
     gather_lanes,
 )
 
@@ -45,6 +49,7 @@ MOVED = (
     *("float8_e4m3fn", "float8_e5m2", "complex64", "complex128"),
 )
 """Dtypes that gathers copy, bit by bit."""
+BAGGED = ("float32", "bfloat16", "float16")
 Row = Annotated[int | None, Integer(-(1 << 31), (1 << 31) - 1)]
 Rows = Annotated[int, Integer(0, (1 << 31) - 1)]
 Shifts = Annotated[int, Integer(-(1 << 63) + 1, (1 << 63) - 1)]
@@ -208,6 +213,61 @@ def embedding(
     sizes = 1, found.sizes["V"], found.sizes["M"], found.sizes["I"]
     what = f"embedding of {sizes[2]} rows of {sizes[3]}"
     _record_gather(b, what, "weight", weight, indices, sizes, y, kernel)
+    return y
+
+
+@op(
+    forms=gather_scatter.EMBEDDING_BAG,
+    oracle=lazy.function("ptxgen.oracle.gather_scatter:embedding_bag"),
+    public=False,
+    dtypes={"indices": "int64", "weights": "float32"},
+)
+def embedding_bag(
+    b: ProgramBuilder,
+    x: Buffer,
+    indices: Buffer,
+    weights: Buffer,
+    *,
+    out: Out = None,
+    kernel: Kernel = None,
+) -> Buffer:
+    """``y[t] = sum over j of weights[t, j] * x[indices[t, j]]``, for up to ``BAG_MAX`` rows each.
+
+    In f32, each product rounded once, added in the order of ``rows/1``, the sum rounded once. A row
+    of an index out of range is zeros. ``weights`` are float32 or as ``x``.
+    """
+    check_dtype("x", x.dtype, BAGGED)
+    check_dtype("indices", indices.dtype, INDICES)
+    check_dtype("weights", weights.dtype, tuple(dict.fromkeys(("float32", x.dtype))))
+    shapes = {"x": x.shape, "indices": indices.shape, "weights": weights.shape}
+    found = gather_scatter.EMBEDDING_BAG.infer(shapes)
+    count, each, size, inner = (found.sizes[n] for n in ("T", "J", "V", "I"))
+    y = b.result(found.results[0], x.dtype, single(out))
+    if b.abstract or y.size == 0:
+        return y
+    if each > BAG_MAX or count * -(-inner // BAG_THREADS) > GRID_MAX:
+        raise ShapeError(
+            f"embedding_bag: {count} bags of {each} rows of {inner}; takes at most {BAG_MAX} rows "
+            "and 2^38 elements"
+        )
+    flags = _flags("indices", indices)
+    _unit("x", x)
+    dense("weights", weights, 0, result=False)
+    dense("out", y, 0)
+    down = x.strides[0] if size > 1 else 0
+    low = min(alignment("x", x, down, inner), alignment("out", y, inner))
+    values = (
+        ("ROWS", count),
+        ("EACH", each),
+        ("INNER", inner),
+        ("ITEM", x.itemsize),
+        ("ALIGN", low),
+    )
+    flags |= WEIGHTS_F32 if weights.dtype == "float32" else 0
+    scalars = ("LDX", down), ("SIZE", size), ("FLAGS", flags)
+    what, of = f"{count} bags of {each} rows of {inner}", ELEMENTS[x.dtype]
+    bind = {"x": x, "indices": indices, "weights": weights, "y": y}
+    b.launch(lambda: Problem(("bag",), of, values, scalars, what), bind, kernel)
     return y
 
 

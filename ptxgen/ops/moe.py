@@ -13,19 +13,25 @@ from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics.formula import cast, primitive, where
 from ptxgen.numerics.grouped import GROUPS_MAX
 from ptxgen.numerics.option import Bool, Choice, Integer, Real
+from ptxgen.numerics.select import NORMAL_MIN
 from ptxgen.numerics.signature import Signature
 from ptxgen.ops.indexing import flat_indices
 from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.select import is_routable
 from ptxgen.ops.views import check_dtype
 from ptxgen.program.buffer import Buffer
 from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
+from ptxgen.spec.counting_sort import COUNT_MAX, EXPERTS_MAX, SLOTS_MAX
+from ptxgen.spec.gather_scatter import BAG_MAX
 
 INTEGERS = ("int32", "int64")
 FLOATS = ("float32", "bfloat16", "float16")
 Experts = Annotated[int, Integer(1, GROUPS_MAX)]
 Count = Annotated[int, Integer(1, GROUPS_MAX)]
 Scoring = Annotated[str, Choice("softmax", "sigmoid")]
+ROUTED = frozenset({"softmax"})
+"""Scorings that are computed by ``route_tokens``, together with the choice."""
 Scale = Annotated[float, Real()]
 
 DISPATCH = Signature(
@@ -52,7 +58,8 @@ ROUTER = Signature(
 )
 
 _expert_or_none = Pointwise(
-    lambda expert, count: where((expert < 0) | (expert >= count), count, expert), "known"
+    lambda expert, count: cast(where((expert < 0) | (expert >= count), count, expert), "i32"),
+    "known",
 )
 _token = Pointwise(
     lambda place, each: cast(
@@ -104,9 +111,14 @@ def moe_dispatch(
     found = DISPATCH.infer({"x": x.shape, "experts": experts.shape}, given={"S": 0, "E": count})
     tokens, each = found.sizes["T"], found.sizes["J"]
     slots = tokens * each
+    if slots > COUNT_MAX:
+        raise ShapeError(f"experts has {slots} integers; takes at most {COUNT_MAX}")
+    if slots <= SLOTS_MAX and count <= EXPERTS_MAX:
+        sources, places, offsets = b.sort_experts(b.packed(experts), count)
+        return b.embedding(x, sources), places, offsets
     flat = b.reshape(b.packed(experts), (slots,))
-    own = b.call(_expert_or_none, flat, count)
-    _, order = b.sort_integers(own)
+    own = b.call(_expert_or_none, flat, count, out_dtype="int32")
+    _, order = b.sort_below(own, count + 1)
     rows = b.embedding(x, b.call(_token, order, each))
     offsets = b.count_integers(own, count, up_to=True)
     return rows, b.reshape(b.placed(order), (tokens, each)), offsets
@@ -156,14 +168,18 @@ def moe_combine(b: ProgramBuilder, y: Buffer, places: Buffer, weights: Buffer) -
         raise ShapeError(
             f"y has {sizes['S']} rows; takes {sizes['T'] * sizes['J']}, one for each of the places"
         )
-    rows = b.embedding(y, b.packed(places))
-    each = b.mul(rows, b.unsqueeze(weights, -1), out_dtype="float32")
-    found: Buffer = b.cast(b.sum(each, axis=-2), y.dtype)
+    found: Buffer
+    if sizes["J"] <= BAG_MAX:
+        found = b.embedding_bag(y, b.packed(places), b.packed(weights))
+    else:
+        rows = b.embedding(y, b.packed(places))
+        each = b.mul(rows, b.unsqueeze(weights, -1), out_dtype="float32")
+        found = b.cast(b.sum(each, axis=-2), y.dtype)
     return found
 
 
 # -- routers --------------------------------------------------------------------------------------
-_normalized = Pointwise(lambda w, total, scale: w / (total + 1e-20) * scale, "normalized")
+_normalized = Pointwise(lambda w, total, scale: w / (total + NORMAL_MIN) * scale, "normalized")
 _masked = Pointwise(lambda kept, x: where(kept > 0, x, float("-inf")), "masked")
 _scaled = Pointwise(lambda w, scale: w * scale, "scaled")
 
@@ -261,6 +277,11 @@ def moe_router(
     if k > (each * top_groups if groups > 1 else experts):
         most = each * top_groups if groups > 1 else experts
         raise OptionError(f"k is {k}; takes at most {most}, as logits has {experts} experts")
+    if scoring in ROUTED and bias is None and groups == 1 and is_routable(experts, k):
+        found: tuple[Buffer, Buffer] = b.route_tokens(
+            b.packed(logits), k, normalize=normalize, scale=scale
+        )
+        return found
     scores = choice = _scores(b, logits, scoring)
     if bias is not None:
         check_dtype("bias", bias.dtype, ("float32",))

@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from ptxgen import lazy
 from ptxgen.errors import GradError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.dtype import ELEMENTS
-from ptxgen.numerics.option import Bool, Integer, Kernel, Real, real
+from ptxgen.numerics.option import Bool, Choice, Integer, Kernel, Real, real
 from ptxgen.numerics.select import (
     K_MAX,
+    ROUTE,
     SAMPLE,
     TEMPERATURE_MAX,
     TEMPERATURE_MIN,
@@ -27,7 +29,15 @@ from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, op
 from ptxgen.program.parameters import Either, Out
 from ptxgen.spec import Problem
-from ptxgen.spec.select import LARGEST_ROW, SMALLEST
+from ptxgen.spec.base import WARP
+from ptxgen.spec.select import (
+    INDEX_64,
+    LARGEST_ROW,
+    NORMALIZE,
+    ROUTE_MAX,
+    SMALLEST,
+    WEIGHTS_F32,
+)
 
 LOGITS = ("float32", "bfloat16", "float16")
 ORDERED = (*LOGITS, "int32")
@@ -114,6 +124,51 @@ def topk(
     bind = {"x": x, "values": values, "indices": indices}
     b.launch(lambda: _problem("topk", x, max(k, 1), scalars), bind, kernel)
     return values, indices
+
+
+def is_routable(experts: int, k: int) -> bool:
+    """Whether ``route_tokens`` takes so many experts, and so many of a token."""
+    return experts <= ROUTE_MAX and k <= WARP
+
+
+@op(
+    forms=ROUTE,
+    oracle=lazy.function("ptxgen.oracle.select:route_tokens"),
+    public=False,
+    sizes={"k": "J"},
+)
+def route_tokens(
+    b: ProgramBuilder,
+    logits: Buffer,
+    k: Annotated[int, Integer(1, WARP)],
+    *,
+    normalize: Bool = False,
+    scale: Annotated[float, Real()] = 1.0,
+    narrow: Bool = False,
+    index: Annotated[str, Choice("int64", "int32")] = "int64",
+    kernel: Kernel = None,
+) -> tuple[Buffer, Buffer]:
+    """``topk(softmax(logits), k)``, of at most ``ROUTE_MAX`` experts: weights and experts of each
+    token. ``normalize`` divides weights by their sum plus ``NORMAL_MIN``; then ``scale`` multiplies
+    them. Weights are float32, with ``narrow`` of the dtype of ``logits``; experts have the dtype
+    ``index``.
+    """
+    check_dtype("logits", logits.dtype, LOGITS)
+    sizes = ROUTE.infer({"logits": logits.shape}, given={"J": k}).sizes
+    if k > sizes["E"] or not is_routable(sizes["E"], k):
+        raise OptionError(f"k is {k} of {sizes['E']} experts; takes 1 .. {ROUTE_MAX} experts")
+    shape = sizes["T"], k
+    weights = b.result(shape, logits.dtype if narrow else "float32", name="weights")
+    experts = b.result(shape, index, name="experts")
+    if b.abstract or sizes["T"] == 0:
+        return weights, experts
+    flags = NORMALIZE if normalize else 0
+    flags |= WEIGHTS_F32 if weights.dtype == "float32" else 0
+    flags |= INDEX_64 if index == "int64" else 0
+    scalars = ("LDX", row_step("logits", logits)), ("FLAGS", flags), ("SCALE", scale)
+    bind = {"x": logits, "weights": weights, "experts": experts}
+    b.launch(lambda: _problem("route", logits, k, scalars), bind, kernel)
+    return weights, experts
 
 
 # -- draws ------------------------------------------------------------------------------------

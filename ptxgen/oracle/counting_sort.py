@@ -29,6 +29,18 @@ def count_integers(x: ArrayLike, bins: int, *, first: int = 0, up_to: bool = Fal
     return np.bincount(there, minlength=bins).astype(np.int32)
 
 
+def sort_experts(experts: ArrayLike, count: int) -> tuple[Array, Array, Array]:
+    """Sorts the slots [T, J] by expert, stably, those without an expert last: the token of each
+    sorted slot, int32; the index of each slot in that order; the index behind each expert's last.
+    """
+    array = np.asarray(experts)
+    own = np.where((array >= 0) & (array < count), array, count).reshape(-1)
+    order = np.argsort(own, kind="stable")
+    ends = np.bincount(own, minlength=count + 1)[:count].cumsum().astype(np.int32)
+    tokens = (order // max(array.shape[1], 1)).astype(np.int32)
+    return tokens, placed(order).reshape(array.shape), ends
+
+
 def put_rows(x: ArrayLike, indices: ArrayLike, source: ArrayLike) -> Array:
     """Returns ``x`` [B, V, I] with rows ``indices`` [K] replaced by those of ``source`` [B, K, I].
 

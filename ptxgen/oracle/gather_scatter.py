@@ -35,6 +35,21 @@ def embedding(weight: ArrayLike, indices: ArrayLike, *, padding_idx: int | None 
     return gather(weight, indices)
 
 
+def embedding_bag(x: ArrayLike, indices: ArrayLike, weights: ArrayLike) -> Array:
+    """Weighted sums [T, I] of rows ``indices`` [T, J] of ``x`` [V, I], in f32, products rounded
+    once; ``weights`` [T, J].
+    """
+    source, scale = np.asarray(x), np.asarray(weights)
+    dtype = ELEMENTS[source.dtype.name]
+    rows = widened(gather(source, indices), dtype)
+    wide = widened(scale, ELEMENTS[scale.dtype.name])
+    with np.errstate(all="ignore"):
+        products = rows * wide[..., None]
+    count, each, inner = products.shape
+    columns = np.ascontiguousarray(products.transpose(0, 2, 1)).reshape(count * inner, each)
+    return stored(reduce("sum", columns)[:, 0].reshape(count, inner), dtype)
+
+
 def embedding_backward(
     dy: ArrayLike, indices: ArrayLike, rows: int, *, padding_idx: int | None = None
 ) -> Array:

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from ptxgen.numerics import logsumexp, select
 from ptxgen.numerics.dtype import ELEMENTS
 from ptxgen.oracle.f32 import add
-from ptxgen.oracle.formula import widened
+from ptxgen.oracle.formula import stored, widened
 from ptxgen.oracle.logsumexp import exp
+from ptxgen.oracle.row_reductions import compute
 from ptxgen.oracle.sort import argsort
 
 Array = NDArray[Any]
@@ -24,6 +25,29 @@ def topk(x: ArrayLike, k: int, *, largest: bool = True) -> tuple[Array, Array]:
     """
     indices = argsort(x, descending=largest)[..., :k]
     return np.take_along_axis(np.asarray(x), indices, axis=-1), indices
+
+
+def route_tokens(
+    logits: ArrayLike,
+    k: int,
+    *,
+    normalize: bool = False,
+    scale: float = 1.0,
+    narrow: bool = False,
+    index: str = "int64",
+) -> tuple[Array, Array]:
+    """Returns the k largest elements of the softmax of each row, and their indices. ``normalize``:
+    divides them by their sum plus :data:`ptxgen.numerics.select.NORMAL_MIN`; then ``scale``
+    multiplies them. ``narrow``: rounds them to the dtype of ``logits``.
+    """
+    dtype = ELEMENTS[np.asarray(logits).dtype.name]
+    weights, indices = topk(compute("softmax", logits, out_dtype="float32"), k)
+    with np.errstate(all="ignore"):
+        if normalize:
+            total = add(compute("sum", weights), np.float32(select.NORMAL_MIN))
+            weights = weights / total[..., None]
+        weights = weights * np.float32(scale)
+    return stored(weights, dtype if narrow else "f32"), indices.astype(index)
 
 
 def philox(seed: int, offset: int) -> int:

@@ -4,6 +4,7 @@
 ``COUNT``          length of the vector
 ``ROWS, INNER``    rows of the result, or bins; elements of a row
 ``OUTER``          consecutive arrays, each of which receives rows
+``EACH, EXPERTS``  slots of a token, and experts by which slots are sorted
 ``SMS``            streaming multiprocessors of the device
 =================  ==============================================================
 
@@ -20,12 +21,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ptxgen.expr import TRUE, Expr, ceil_div, var
+from ptxgen.expr import TRUE, Expr, ceil_div, const, var
 from ptxgen.numerics.contract import COPY, Contract
 from ptxgen.numerics.signature import DIM_MAX
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
-from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, KernelSpec, check
+from ptxgen.spec.base import ARCHITECTURES, INDEX_MAX, WARP, KernelSpec, check
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, Space
 
 COUNT, ROWS, INNER, OUTER = var("COUNT"), var("ROWS"), var("INNER"), var("OUTER")
@@ -57,6 +58,21 @@ PUTS = Space(
         ("SMS", Between(1, SMS_MAX)),
     ),
     within=(OUTER * ROWS * INNER <= DIM_MAX) & (OUTER * COUNT * INNER <= DIM_MAX),
+)
+SLOTS_MAX = 4096
+"""Most slots that one CTA sorts by expert."""
+EXPERT_BITS = 8, 10
+"""Bits of the number of a bin, of kernels that sort slots by expert."""
+EXPERTS_MAX = (1 << EXPERT_BITS[-1]) - 1
+"""Most experts by which a CTA sorts; slots without one have a bin of their own."""
+EXPERTS = Space(
+    "experts",
+    (
+        ("COUNT", Between(1, SLOTS_MAX)),
+        ("EACH", Between(1, SLOTS_MAX)),
+        ("EXPERTS", Between(1, EXPERTS_MAX)),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
 )
 PARTS = ("block", "merge", "count", "put", "place")
 
@@ -195,3 +211,68 @@ class RunsSpec(OrderSpec):
 
     family: ClassVar[str] = "counting_sort_runs"
     prepares: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class ExpertsSpec(KernelSpec):
+    """A kernel that sorts the slots of a mixture of experts in one CTA of ``warps`` warps, with
+    2^``bits`` bins. ``dtype``: that of the experts' indices.
+    """
+
+    bits: int
+    warps: int
+    dtype: str = "i64"
+    min_arch: str = "sm_80"
+    contract: Contract = COPY
+
+    family: ClassVar[str] = "counting_sort_experts"
+    template: ClassVar[str] = "counting_sort/experts.cu.j2"
+    legible: ClassVar[bool] = False
+    shared_bytes: ClassVar[int] = 0
+    waits: ClassVar[bool] = True
+    grid: ClassVar[Expr] = const(1)
+    SLOTS_MAX: ClassVar[int] = SLOTS_MAX
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "bits": "bits of the number of a bin: one of an expert, or of slots without one",
+        "warps": "warps of the CTA",
+    }
+
+    def __post_init__(self) -> None:
+        self.check_counts("bits", "warps")
+        name = type(self).__name__
+        check(SLOTS_MAX < 1 << 16, name, "slots, counted in 16 bits", SLOTS_MAX, 1 << 16)
+        self.check_choices(dtype=("i32", "i64"), min_arch=ARCHITECTURES)
+        self.check_threads()
+
+    @property
+    def label(self) -> str:
+        return f"{self.dtype}_{self.bits}_{self.warps}"
+
+    @property
+    def threads(self) -> int:
+        return self.warps * WARP
+
+    @property
+    def abi(self) -> Abi:
+        pointers = (
+            ptr("x", f"const {cuda.CTYPES[self.dtype]}* __restrict__"),
+            ptr("tokens", "int*"),
+            ptr("places", "long long*"),
+            ptr("ends", "int*"),
+        )
+        return Abi((*pointers, *(Param(n, "u32") for n in ("count", "each", "experts"))))
+
+    @property
+    def requires(self) -> Expr:
+        return var("EXPERTS") < 1 << self.bits
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (("first + lane", COUNT + self.threads, INDEX_MAX),)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"one CTA of {self.threads} threads, {1 << self.bits} bins",
+        )

@@ -1,4 +1,4 @@
-"""Gather (reads rows at indices) and scatter-add (adds rows at indices).
+"""Gather (reads rows at indices), bags (add such rows) and scatter-add (adds rows at indices).
 
 Variables of gathers:
 
@@ -7,6 +7,14 @@ Variables of gathers:
 ``BYTES``          bytes of a row; 1 .. 2^32 - 1
 ``LANES``          threads that share a row, a power of two: part of a CTA, or several CTAs
 ``ALIGN``          largest power of two, up to 16, that divides rows, pitches and addresses in bytes
+=================  ==============================================================
+
+Variables of bags (weighted sums of gathered rows):
+
+=================  ==============================================================
+``ROWS, EACH``     rows of the result, and gathered rows that are added to each
+``INNER``          elements of a row
+``ITEM, ALIGN``    bytes of an element; as above, of rows of the source and of the result
 =================  ==============================================================
 
 Variables of scatters:
@@ -54,6 +62,7 @@ from ptxgen.spec.space import ALIGNMENT, SIZE, SMS_MAX, Between, OneOf, Space
 OUTER, COUNT, BYTES, LANES = var("OUTER"), var("COUNT"), var("BYTES"), var("LANES")
 ROWS, INNER, ITEM, ALIGN = var("ROWS"), var("INNER"), var("ITEM"), var("ALIGN")
 LEAVES, SHARES, SORTED = var("LEAVES"), var("SHARES"), var("SORTED")
+EACH = var("EACH")
 
 INDEX_64 = 1
 """Bit of ``flags``: the indices are 64-bit integers."""
@@ -167,6 +176,118 @@ class GatherSpec(KernelSpec):
             f"contract {self.contract}: {self.contract.step}",
             f"{self.vector_bytes} bytes at a time, {self.vectors_per_thread} ahead; "
             f"CTAs {self.grid}",
+        )
+
+
+WEIGHTS_F32 = 2
+"""Bit of ``flags`` of bags: the weights are f32, whatever the rows are."""
+BAG_THREADS = 128
+BAG_MAX = 4 * reduction_order.GROUP
+"""Most rows of a bag: those of four lanes of the contract, which a thread adds one after the
+other."""
+BAGS = Space(
+    "bag",
+    (
+        ("ROWS", SIZE),
+        ("EACH", Between(0, BAG_MAX)),
+        ("INNER", SIZE),
+        ("ITEM", OneOf((2, 4))),
+        ("ALIGN", ALIGNMENT),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+    within=ROWS * ceil_div(INNER, BAG_THREADS) <= GRID_MAX,
+)
+
+
+@dataclass(frozen=True)
+class BagSpec(KernelSpec):
+    """A kernel that adds weighted rows of an array by an index array. A thread computes
+    neighbouring columns of one row of the result: a vector of ``vector_bytes`` bytes, or one
+    element (0).
+    """
+
+    vector_bytes: int
+    dtype: str = "bf16"
+    min_arch: str = "sm_80"
+    contract: Contract = reduction_order.ROWS
+
+    family: ClassVar[str] = "gather_scatter_bag"
+    template: ClassVar[str] = "gather_scatter/bag.cu.j2"
+    legible: ClassVar[bool] = False
+    threads: ClassVar[int] = BAG_THREADS
+    shared_bytes: ClassVar[int] = 0
+    waits: ClassVar[bool] = True
+    INDEX_64: ClassVar[int] = INDEX_64
+    WEIGHTS_F32: ClassVar[int] = WEIGHTS_F32
+    BAG_MAX: ClassVar[int] = BAG_MAX
+    meanings: ClassVar[Mapping[str, str]] = {
+        **KernelSpec.meanings,
+        "vector_bytes": "bytes that a thread loads of each row (0: an element)",
+    }
+
+    def __post_init__(self) -> None:
+        self.check_choices(vector_bytes=(0, 16), dtype=("f32", "bf16", "f16"))
+        self.check_choices(min_arch=ARCHITECTURES)
+
+    @property
+    def label(self) -> str:
+        return f"{self.dtype}_{self.vector_bytes}"
+
+    @property
+    def columns(self) -> int:
+        """Neighbouring columns that a thread computes."""
+        return max(self.vector_bytes // ITEMSIZE[self.dtype], 1)
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        found = {"STORAGE": cuda.STORAGE, "rowwise": reduction_order}
+        return MappingProxyType(found | {"formula": None, "functions": lambda _: ()})
+
+    @property
+    def abi(self) -> Abi:
+        element = cuda.STORAGE[self.dtype]
+        pointers = (
+            ptr("x", f"const {element}*"),  # no __restrict__: ptxas moves ld.global.nc anywhere
+            ptr("indices", "const void* __restrict__"),
+            ptr("weights", "const void* __restrict__"),
+            ptr("y", f"{element}*"),
+        )
+        names = ("size", "each", "inner", "flags")
+        return Abi((*pointers, Param("ldx", "i64"), *(Param(n, "u32") for n in names)))
+
+    @property
+    def tiles(self) -> Expr:
+        """CTAs of a row of the result."""
+        if self.vector_bytes:
+            return ceil_div(INNER * ITEM, self.vector_bytes * self.threads)
+        return ceil_div(INNER, self.threads)
+
+    @property
+    def grid(self) -> Expr:
+        return ROWS * self.tiles
+
+    def roofline(self, dtype: Hashable) -> Roofline:
+        return Roofline(nbytes=ROWS * (EACH + 1) * INNER * ITEM)
+
+    @property
+    def requires(self) -> Expr:
+        return ALIGN >= self.vector_bytes if self.vector_bytes else TRUE
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (*super().expects, Expect("mul.rn.f32"), Expect("add.rn.f32"))
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (
+            ("column + COLUMNS", INNER + 8 * self.threads, INDEX_MAX),
+            ("blockIdx.x", self.grid, INDEX_MAX),
+        )
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"{self.columns} columns of a thread; CTAs {self.grid}",
         )
 
 

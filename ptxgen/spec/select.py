@@ -20,8 +20,10 @@ from typing import Any, ClassVar
 
 from ptxgen.cost.kernel import Roofline
 from ptxgen.expr import TRUE, Expr, all_of, ceil_div, var
-from ptxgen.numerics import activation, logsumexp, select
+from ptxgen.numerics import activation, logsumexp, reduction_order, select
 from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.formula import Formula, Output, const, read
+from ptxgen.numerics.row_reductions import decay
 from ptxgen.numerics.select import SAMPLE_CONTRACT, TOPK_CONTRACT
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
@@ -59,6 +61,11 @@ SAMPLE_SPACE = Space(
 )
 SMALLEST = 1
 """Bit of ``topk``'s flags: select the smallest elements."""
+NORMALIZE, WEIGHTS_F32, INDEX_64 = 1, 2, 4
+"""Bits of a router's ``flags``: divide weights by their sum; weights are f32, not of the dtype of
+the logits; indices have 64 bits, not 32."""
+ROUTE_MAX = 1024
+"""Most experts of a router that is one kernel."""
 BINS = 16
 KEY_BITS = {"bf16": 16, "f16": 16, "f32": 32, "i32": 32}
 VECTOR = 8
@@ -219,6 +226,84 @@ class LanesSpec(SelectSpec):
     @property
     def expects(self) -> tuple[Expect, ...]:
         return (Expect("ld.global.v4.u32"),)
+
+    def describe(self) -> tuple[str, ...]:
+        return (
+            f"contract {self.contract}: {self.contract.step}",
+            f"CTAs {self.grid}, a warp a row",
+        )
+
+
+ROUTE_SPACE = Space(
+    "route",
+    (
+        ("ROWS", SIZE),
+        ("COLS", Between(1, ROUTE_MAX)),
+        ("K", Between(1, WARP)),
+        ("SMS", Between(1, SMS_MAX)),
+    ),
+)
+_DECAY = Formula((Output("y", "f32", decay(read("x", "f32", "element"))),))
+
+
+@dataclass(frozen=True)
+class RouteSpec(SelectSpec):
+    """A router of experts: a warp computes the softmax of a row in registers, ``groups`` vectors a
+    lane, and extracts its largest element, k times.
+    """
+
+    warps: int = 4
+    groups: int = 1
+    contract: Contract = reduction_order.ROWS
+
+    family: ClassVar[str] = "select_route"
+    template: ClassVar[str] = "select/route.cu.j2"
+    legible: ClassVar[bool] = False
+    shared_bytes: ClassVar[int] = 0
+    waits: ClassVar[bool] = True
+    NORMALIZE: ClassVar[int] = NORMALIZE
+    WEIGHTS_F32: ClassVar[int] = WEIGHTS_F32
+    INDEX_64: ClassVar[int] = INDEX_64
+    meanings: ClassVar[Mapping[str, str]] = {
+        **SelectSpec.meanings,
+        "groups": "vectors of a lane",
+    }
+
+    @property
+    def label(self) -> str:
+        return f"{self.dtype}_{self.groups}"
+
+    @property
+    def context(self) -> Mapping[str, Any]:
+        epsilon = cuda.literal(const(select.NORMAL_MIN, "f32"))
+        found = {"formula": _DECAY, "functions": cuda.functions, "epsilon": epsilon}
+        return MappingProxyType({**super().context, **found})
+
+    @property
+    def abi(self) -> Abi:
+        pointers = (
+            ptr("x", f"const {cuda.STORAGE[self.dtype]}* __restrict__"),
+            ptr("weights", "void*"),
+            ptr("experts", "void*"),
+        )
+        scalars = (Param(n, "u32") for n in ("cols", "k", "flags", "rows"))
+        return Abi((*pointers, Param("ldx", "i64"), Param("scale", "f32"), *scalars))
+
+    @property
+    def grid(self) -> Expr:
+        return ceil_div(ROWS, self.warps)
+
+    @property
+    def requires(self) -> Expr:
+        return COLS <= self.groups * VECTOR * WARP
+
+    @property
+    def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
+        return (("blockIdx.x * WARPS + warp", self.grid * self.warps, INDEX_MAX),)
+
+    @property
+    def expects(self) -> tuple[Expect, ...]:
+        return (*super().expects, Expect("div.rn.f32"))
 
     def describe(self) -> tuple[str, ...]:
         return (

@@ -8,11 +8,15 @@ from ptxgen.expr import const
 from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.counting_sort import (
     BLOCK,
+    COUNT,
     COUNTS,
+    EXPERT_BITS,
+    EXPERTS,
     PLACES,
     PUTS,
     RUNS,
     SORTS,
+    ExpertsSpec,
     OrderSpec,
     RunsSpec,
 )
@@ -60,10 +64,21 @@ def _put() -> RouteTable:
     )
 
 
+def _experts() -> RouteTable:
+    low, high = EXPERT_BITS
+    routes = (
+        Route((ExpertsSpec(low, 8),), COUNT <= 512, "few slots: eight warps count"),
+        Route((ExpertsSpec(low, 32),), reason="more slots: 32 warps count"),
+        Route((ExpertsSpec(high, 16),), reason="more experts: 16 warps count"),
+    )
+    return RouteTable(EXPERTS, routes, ("i64", "i32"))
+
+
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("counting_sort", "sort"): _sort,
     ("counting_sort", "count"): _count,
     ("counting_sort", "put"): _put,
     ("counting_sort", "place"): _place,
+    ("counting_sort", "experts"): _experts,
 }
 """Constructors of the route tables, by key."""

@@ -8,11 +8,13 @@ from functools import partial
 from ptxgen.expr import TRUE, const
 from ptxgen.spec import Key, Route, RouteTable, Step
 from ptxgen.spec.gather_scatter import (
+    BAGS,
     BLOCK,
     CTA_ROWS,
     GATHERS,
     RUNS,
     SCATTERS,
+    BagSpec,
     GatherSpec,
     ScatterSpec,
     SortSpec,
@@ -30,6 +32,12 @@ def _gather() -> RouteTable:
     }
     routes = tuple(Route((GatherSpec(w),), TRUE, reason) for w, reason in widths.items())
     return RouteTable(GATHERS, routes, ("any",))
+
+
+def _bag() -> RouteTable:
+    widths = {16: "rows in 16-byte vectors", 0: "rows in elements"}
+    routes = tuple(Route((BagSpec(w),), TRUE, reason) for w, reason in widths.items())
+    return RouteTable(BAGS, routes, ("bf16", "f16", "f32"))
 
 
 def _scatter(old: bool) -> RouteTable:
@@ -70,6 +78,7 @@ def _keys_array(done: int, passes: int) -> str:
 
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("gather",): _gather,
+    ("bag",): _bag,
     ("scatter",): partial(_scatter, False),
     ("scatter", "old"): partial(_scatter, True),
 }

@@ -8,6 +8,7 @@ from ptxgen.expr import TRUE
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.select import (
     COLS,
+    ROUTE_SPACE,
     ROWS,
     SAMPLE_SPACE,
     SMS,
@@ -15,6 +16,7 @@ from ptxgen.spec.select import (
     DrawSpec,
     K,
     LanesSpec,
+    RouteSpec,
     SampleSpec,
     SelectSpec,
     SiftSpec,
@@ -66,8 +68,18 @@ def _sample() -> RouteTable:
     )
 
 
+def _route() -> RouteTable:
+    few, many = RouteSpec(groups=1), RouteSpec(groups=4)
+    routes = (
+        Route((few,), reason="up to 256 experts: a warp routes a token"),
+        Route((many,), reason="more experts: a warp routes a token"),
+    )
+    return RouteTable(ROUTE_SPACE, routes, ("bf16", "f16", "f32"))
+
+
 TABLES: dict[Key, Callable[[], RouteTable]] = {
     ("topk",): _topk,
     ("sample",): _sample,
+    ("route",): _route,
 }
 """Constructors of the route tables, by key."""

@@ -35,6 +35,7 @@ from ptxgen.spec.column_reductions import ColumnsSpec
 from ptxgen.spec.conv import ConvSpec
 from ptxgen.spec.counting_sort import OrderSpec
 from ptxgen.spec.depthwise import DepthwiseSpec
+from ptxgen.spec.gather_scatter import BagSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.pointwise import PointwiseSpec
@@ -259,6 +260,13 @@ def column(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     return functools.partial(gather_cases.check_sums, route, shape, dtype)
 
 
+def bag(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
+    """Rows at multiples of ALIGN bytes, which no array has that are fewer than an element's."""
+    width = edge.inside["ALIGN"] // ITEMSIZE[route.main.dtype]
+    check = functools.partial(gather_cases.check_bag, name, 3, width, ("i8", "f32"))
+    return check if width else None
+
+
 def select(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     """The largest K of a row as long as the kernel takes it, or long enough."""
     ends = (e.inside["COLS"] for _, _, e in edges_of(name) if e.variable == "COLS")
@@ -323,6 +331,7 @@ POSERS: dict[type[KernelSpec], Callable[..., Check | None]] = {
     Int4Spec: int4,
     RowSpec: row,
     ColumnsSpec: column,
+    BagSpec: bag,
     OrderSpec: ordered,
     SampleSpec: sample,
     SelectSpec: select,

@@ -104,6 +104,29 @@ def gather(name):
     return [functools.partial(check_gather, name, *shape) for shape in shapes]
 
 
+def check_bag(route, each, inner, kinds, device):
+    """Weighted sums of rows, some of them missing; ``kinds``: dtypes of indices and weights."""
+    rng = np.random.default_rng([SEED, each, inner])
+    dtype = SPECS[route].dtype
+    x, which = operand(rng, (7, inner), "special", dtype), rng.integers(-1, 8, (5, each))
+    x[:3] = operand(rng, (3, inner), "wide", dtype)  # whose sums show their order
+    which[:2] = rng.integers(0, 3, (2, each))
+    weights = operand(rng, (5, each), "wide", kinds[1] or dtype)
+    weights[4, :1] = np.inf
+    given = x, which.astype(kinds[0]), weights
+    with ptxgen.use_device(device):
+        got = OPERATIONS["embedding_bag"](*given, kernel=route)
+    agree(got, reference.embedding_bag(*given), spec=route, what=f"{each} rows of {inner}")
+
+
+def bag(name):
+    """Bags without rows, of a lane of the contract and of four; rows of one tile and of two."""
+    columns = SPECS[name].columns
+    shapes = (0, 3 * columns), (3, 129 * columns), (8, columns), (21, columns), (32, 3 * columns)
+    kinds = ("i8", "f32"), ("i4", None)
+    return [functools.partial(check_bag, name, *s, kinds[i % 2]) for i, s in enumerate(shapes)]
+
+
 def check_order(of, route, given, options, device):
     """Vectors of integers that are sorted, counted, or say where rows are put."""
     with ptxgen.use_device(device):
@@ -136,6 +159,20 @@ def order(name, counts=(1, 7, 4099)):
     most = {"block": 4096}.get(spec.part, 1 << 30)
     fit = [x for x in drawn if x.size <= most]
     return [functools.partial(check_order, "sort_integers", route, (x,), {}) for x in fit]
+
+
+def experts(name):
+    """Returns checks of a sort by expert: a slot, as many as the kernel takes, some of no expert,
+    of all experts and of a few.
+    """
+    spec, rng = SPECS[name], np.random.default_rng(SEED)
+    slots, most = 64 if spec.warps == 8 else 512, (1 << spec.bits) - 1
+    few = most // 2 + 1 if spec.bits > 8 else 3
+    shapes = ((1, 1), few), ((slots, 8), most), ((slots - 7, 8), few)
+    kind = {"i32": np.int32, "i64": np.int64}[spec.dtype]
+    drawn = [(rng.integers(-2, count + 2, shape).astype(kind), count) for shape, count in shapes]
+    drawn[-1][0][:, 0] = np.iinfo(kind).max
+    return [functools.partial(check_order, "sort_experts", name, given, {}) for given in drawn]
 
 
 def numbers_of(rng, shape, kind):
@@ -206,6 +243,29 @@ def topk(name):
     if getattr(SPECS[name], "part", "whole") != "whole":
         cases = [((2, 1), 1, True), ((1, 16390), 100, False)]
     return [functools.partial(check_topk, _route("topk", name), *case) for case in cases]
+
+
+def check_route(route, shape, k, how, device):
+    """Routes tokens by a route and compares the choice with the oracle's."""
+    rng = np.random.default_rng([SEED, *shape])
+    x = operand(rng, shape, "normal", SPECS[route].dtype)
+    x[:, ::3] = rng.choice(x[0], x[:, ::3].shape)  # many are equal
+    x[-1, :] = operand(rng, shape[1:], "special", SPECS[route].dtype)
+    with ptxgen.use_device(device):
+        got = OPERATIONS["route_tokens"](x, k, **how, kernel=route)
+    agree(got, reference.route_tokens(x, k, **how), spec=route, what=f"{shape} {k} {how}")
+
+
+def router(name):
+    """Routes to one expert, to all, and to a few of as many as the kernel takes."""
+    most = 256 * SPECS[name].groups
+    cases = [
+        ((1, 1), 1, {"normalize": True}),
+        ((3, 20), 20, {"normalize": True, "narrow": True, "index": "int32"}),
+        ((7, most - 8), 8, {"scale": 2.5}),
+        ((5, most), 32, {"normalize": True, "scale": 0.3}),
+    ]
+    return [functools.partial(check_route, name, *case) for case in cases]
 
 
 def check_sample(route, shape, options, device):

@@ -116,19 +116,22 @@ def test_vectors_of_integers(count):
     assert torch.equal(got.cpu(), rows[:, there.argsort()])
 
 
-@pytest.mark.parametrize("tokens", [1, 700])
-def test_a_mixture_has_the_bits_of_the_oracle(tokens):
+@pytest.mark.parametrize("tokens", [1, 40, 512, 700])
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_mixture_has_the_bits_of_the_oracle(tokens, plain):
     torch.manual_seed(tokens)
     x, logits = torch.randn(tokens, 64), torch.randn(tokens, 128)
     w, bias = torch.randn(128, 64, 64) / 8, torch.rand(128)
-    how = {"scoring": "sigmoid", "groups": 8, "top_groups": 4, "normalize": True, "scale": 2.5}
+    how = {"normalize": True, "scale": 2.5}
+    if not plain:
+        how |= {"scoring": "sigmoid", "groups": 8, "top_groups": 4}
     results = []
     for of, given in (
         (ptxgen, [v.cuda() for v in (x, logits, w, bias)]),
         (reference, [v.numpy() for v in (x, logits, w, bias)]),
     ):
         x_, logits_, w_, bias_ = given
-        weights, experts = of.moe_router(logits_, 8, bias=bias_, **how)
+        weights, experts = of.moe_router(logits_, 8, bias=None if plain else bias_, **how)
         rows, places, offsets = of.moe_dispatch(x_, experts, 128)
         y = of.moe_combine(of.grouped_linear(rows, w_, offsets, layout="kn"), places, weights)
         results.append([weights, experts, rows, places, offsets, y])

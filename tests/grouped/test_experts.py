@@ -7,7 +7,7 @@ import pytest
 from bits import operand, same_bits
 
 import ptxgen
-from ptxgen import reference
+from ptxgen import functions, reference
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.ops import OPERATIONS
 from ptxgen.oracle import counting_sort as oracle
@@ -58,6 +58,51 @@ def test_the_sort_is_stable_and_its_places_lead_back():
     assert (places.dtype, offsets.dtype) == (np.int64, np.int32)
 
 
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(
+    ("experts", "k"),
+    [(1, 1), (12, 9), (260, 32), (40, 33), pytest.param(1025, 8, marks=pytest.mark.long)],
+)
+def test_one_choice_has_the_bits_of_separate_steps(experts, k, normalize):
+    """Experts and slots up to those that a warp takes, and more; equal scores, and NaN."""
+    rng = np.random.default_rng(experts)
+    for dtype, scale in (("f32", 1.0), ("bf16", 2.5)):
+        logits = operand(rng, (9, 2 * experts), "normal", dtype)[:, :experts]
+        logits[0], logits[1, -1], logits[2, 0] = -np.inf, np.nan, np.inf
+        expected, indices = ptxgen.topk(ptxgen.softmax(logits, out_dtype="float32"), k)
+        if normalize:
+            expected = expected / (ptxgen.sum(expected, axis=1)[:, None] + np.float32(1e-20))
+        expected = expected * np.float32(scale)
+        for of in (ptxgen, reference):
+            weights, chosen = of.moe_router(logits, k, normalize=normalize, scale=scale)
+            same_bits(weights, expected, what=f"{dtype} weights")
+            same_bits(chosen, indices, what=f"{dtype} experts")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "count", "index"),
+    [
+        (1, 3, "i8"),
+        (128, 1023, "i4"),
+        (129, 8, "i8"),
+        (512, 128, "i4"),
+        (513, 8, "i8"),
+        (9, 1024, "i4"),
+    ],
+)
+def test_one_sort_has_the_results_of_separate_steps(tokens, count, index):
+    """Slots and experts up to those that a CTA sorts, and more."""
+    rng = np.random.default_rng(tokens)
+    x = rng.integers(0, 99, (tokens, 4), np.int32)
+    experts = rng.integers(-1, count + 1, (tokens, 8)).astype(index)
+    own = np.where((experts >= 0) & (experts < count), experts, count).ravel()
+    order = oracle.sort_integers(own)[1]
+    expected = x[order // 8], oracle.placed(order).reshape(tokens, 8)
+    ends = oracle.count_integers(own, count, up_to=True)
+    for got, exact in zip(ptxgen.moe_dispatch(x, experts, count), (*expected, ends), strict=True):
+        assert got.dtype == exact.dtype and (got == exact).all()
+
+
 def test_slots_without_an_expert_give_zeros():
     x, w, experts, weights = drawn()
     experts[3] = -1, EXPERTS + 4
@@ -66,6 +111,23 @@ def test_slots_without_an_expert_give_zeros():
     assert not y[3].any()
     one = ptxgen.linear(x[4:5], w[experts[4, 1]], layout="kn")[0] * weights[4, 1]
     same_bits(y[4], one, what="the slot that has one")
+
+
+@pytest.mark.parametrize("each", [1, 8, 9, 32, 33])
+def test_sums_of_slots_have_the_bits_of_separate_steps(each):
+    """Every dtype and layout that moe_combine takes, with places out of range."""
+    rng = np.random.default_rng(each)
+    for dtype, wide, index in (("f32", "f32", "i4"), ("bf16", "f32", "i8"), ("f16", "f16", "i4")):
+        room = operand(rng, (5 * each, 24), "wide", dtype)
+        places = rng.permutation(5 * each).reshape(5, each).astype(index)
+        places[1, 0], places[2, -1] = -1, 5 * each
+        weights = operand(rng, (each, 5), "wide", wide).T
+        for y in (room[:, :16], room[:, 3:8]):  # in vectors of 16 bytes, and in elements
+            rows = reference.embedding(y, places)
+            products = functions.mul(rows, weights[..., None], out_dtype="float32")
+            sums = ptxgen.sum(products, axis=1).astype(y.dtype)
+            same_bits(ptxgen.moe_combine(y, places, weights), sums, what=f"{dtype} {y.shape}")
+            same_bits(reference.moe_combine(y, places, weights), sums, what=f"{dtype} oracle")
 
 
 def softmax(x):

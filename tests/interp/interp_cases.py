@@ -43,11 +43,11 @@ from ptxgen.spec.attention import AttentionSpec
 from ptxgen.spec.attention_grad import AttentionGradSpec
 from ptxgen.spec.column_reductions import ColumnsSpec
 from ptxgen.spec.conv import ConvSpec
-from ptxgen.spec.counting_sort import OrderSpec
+from ptxgen.spec.counting_sort import ExpertsSpec, OrderSpec
 from ptxgen.spec.delta import DeltaGradSpec, DeltaSpec
 from ptxgen.spec.depthwise import DepthwiseSpec
 from ptxgen.spec.fft import ChirpSpec, FftSpec
-from ptxgen.spec.gather_scatter import GatherSpec
+from ptxgen.spec.gather_scatter import BagSpec, GatherSpec
 from ptxgen.spec.grouped import GroupedSpec
 from ptxgen.spec.int4 import Int4Spec
 from ptxgen.spec.logsumexp import LogSumExpSpec
@@ -58,7 +58,7 @@ from ptxgen.spec.recurrence import LinearSpec, SelectiveSpec
 from ptxgen.spec.rotary import RotarySpec
 from ptxgen.spec.row_reductions import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
-from ptxgen.spec.select import DrawSpec, SampleSpec, SelectSpec
+from ptxgen.spec.select import DrawSpec, RouteSpec, SampleSpec, SelectSpec
 from ptxgen.spec.sort import RadixSortSpec, SearchSpec
 from ptxgen.spec.splats import SplatSpec
 from ptxgen.spec.triangular import TriangularSpec
@@ -398,14 +398,17 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     LogSumExpSpec: rows,
     ColumnsSpec: gather_cases.columns,
     GatherSpec: gather_cases.gather,
+    BagSpec: gather_cases.bag,
     ScanSpec: gather_cases.scan,
     SelectiveSpec: recurrence_cases.selective,
     LinearSpec: recurrence_cases.linear,
     DeltaGradSpec: delta_cases.gradient,
     DeltaSpec: delta_cases.forward,
     OrderSpec: gather_cases.order,
+    ExpertsSpec: gather_cases.experts,
     SampleSpec: gather_cases.sample,
     DrawSpec: gather_cases.sample,
+    RouteSpec: gather_cases.router,
     SelectSpec: gather_cases.topk,
     RadixSortSpec: sort_cases.cases,
     SearchSpec: sort_cases.cases,

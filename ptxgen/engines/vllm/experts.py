@@ -40,10 +40,11 @@ def route(original: Callable[..., Any]) -> Callable[..., Any]:
         style = getattr(self, ROUNDING)
         count("router", "router", router_logits)
         with torch.no_grad():
-            weights, chosen = trainer.router(
-                router_logits, self.top_k, style=style, normalize=self.renormalize
-            )
-        return weights, chosen.to(indices_type or torch.int32)
+            taken = indices_type or torch.int32
+            index = "int32" if taken is torch.int32 else "int64"
+            how = {"style": style, "normalize": self.renormalize, "index": index}
+            weights, chosen = trainer.router(router_logits, self.top_k, **how)
+        return weights, chosen.to(taken)
 
     return compute_routing
 

@@ -1,0 +1,30 @@
+"""Dispatch of counting_sort experts: experts.
+
+Generated from ptxgen.tiles.TABLES; do not edit. Regenerate: ptxgen generate
+"""
+
+from collections.abc import Iterator
+
+from ptxgen.dispatch.choice import Candidate, Choice, Time
+
+# COUNTING_SORT_EXPERTS: route, kernel, most_experts
+COUNTING_SORT_EXPERTS = (
+    # more slots: 32 warps count
+    (1, "counting_sort_experts_i64_8_32_6960f2", 256),
+    # more experts: 16 warps count
+    (2, "counting_sort_experts_i64_10_16_a4471e", 1024),
+)
+
+
+def candidates(
+    table: str, arch: str, count: int, each: int, experts: int, sms: int, time: Time,
+) -> Iterator[Candidate]:
+    """Yields the routes that serve a problem, with predicted times."""
+    # 0: few slots: eight warps count
+    if experts < 256 and count <= 512:
+        yield Candidate(0.0, Choice(0, ("counting_sort_experts_i64_8_8_877321",), (1,), ()))
+        return
+    for route, kernel, most_experts in COUNTING_SORT_EXPERTS:
+        if experts < most_experts:
+            yield Candidate(0.0, Choice(route, (kernel,), (1,), ()))
+            return

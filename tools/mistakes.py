@@ -1684,9 +1684,9 @@ MISTAKES = (
     ),
     Mistake(
         "a router ignores its scale",
-        "ptxgen/ops/moe.py",
-        "lambda w, total, scale: w / (total + 1e-20) * scale",
-        "lambda w, total, scale: w / (total + 1e-20) * scale / scale",
+        TEMPLATE + "select/route.cu.j2",
+        "    weight = __fmul_rn(weight, scale);",
+        "    weight = __fmul_rn(weight, 1.0f);",
         drawn("valid", "moe_router"),
     ),
     Mistake(

@@ -42,9 +42,9 @@ def rotate_heads(
     there are weights (:func:`ptxgen.rms_norm`, ``rounded``).
 
     ``cos_sin``: cos and sin of each position, ``[P, R]``; a position beyond it gives zeros. The
-    first R elements of a head are rotated, element i with element i + R / 2 or, ``interleaved``, 2
-    i with 2 i + 1. One kernel computes both arrays where it can (:func:`_launch`); else a launch
-    gathers the rows, and one rotates each array.
+    first R elements of a head are rotated, element i with element i + R / 2 or, ``interleaved``,
+    2 i with 2 i + 1. One kernel computes both arrays where it can (:func:`_launch`); else a launch
+    gathers the rows of angles, and each array has launches of its own.
     """
     check_dtype("q", q.dtype, FLOATS)
     check_dtype("cos_sin", cos_sin.dtype, (q.dtype,))

@@ -425,6 +425,13 @@ MISTAKES = (
         kernel("select_topk_bf16_16"),
     ),
     Mistake(
+        "heads of keys that are normalised by the weight of queries",
+        TEMPLATE + "rotary/rotary.cu.j2",
+        "weight = (head < q_heads ? q_weight : k_weight)",
+        "weight = (head <= q_heads ? q_weight : k_weight)",
+        kernel("rotary"),
+    ),
+    Mistake(
         "weights of 4 bits scaled with another rounding",
         TEMPLATE + "quantized/decode/codebook.cuh.j2",
         "w[q] = __fmul_rn(scale[t], __shfl_sync(~0u, code[0], indices[t] >> 4 * q, 16));",
@@ -1015,6 +1022,13 @@ MISTAKES = (
         "            if arrival.block is not None:\n                together |= part\n",
         "            together |= part\n            if arrival.block is not None:\n",
         tests("test_interp_arrive.py", "one_way"),
+    ),
+    Mistake(
+        "partial sums of C^T stored a column apart from theirs",
+        TEMPLATE + "wgmma/store/transposed_sums.cuh.j2",
+        "n + f * 64 + half * 8] =",
+        "n + f * 64 + half * 7] =",
+        kernel("wgmma_swapped_nt_bf16_80x128"),
     ),
     Mistake(
         "the CPU device's fma in f64 rounded twice",
@@ -1670,9 +1684,9 @@ MISTAKES = (
     ),
     Mistake(
         "a router ignores its scale",
-        "ptxgen/ops/moe.py",
-        "lambda w, total, scale: w / (total + 1e-20) * scale",
-        "lambda w, total, scale: w / (total + 1e-20) * scale / scale",
+        TEMPLATE + "select/route.cu.j2",
+        "    weight = __fmul_rn(weight, scale);",
+        "    weight = __fmul_rn(weight, 1.0f);",
         drawn("valid", "moe_router"),
     ),
     Mistake(

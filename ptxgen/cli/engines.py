@@ -74,11 +74,11 @@ def facts() -> dict[str, Any]:
     """
     from ptxgen.engines import vllm
     from ptxgen.engines.hooks import read_signature
-    from ptxgen.engines.vllm.hooks import HOOKS, QUANTIZED
+    from ptxgen.engines.vllm.hooks import HOOKS, MODELS, QUANTIZED
 
     version = vllm.installed_version()
     rows = []
-    for hook in (*HOOKS, *QUANTIZED):
+    for hook in (*HOOKS, *MODELS, *QUANTIZED):
         found = read_signature(hook) if version else None
         rows.append(
             {

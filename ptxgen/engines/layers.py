@@ -23,6 +23,7 @@ from ptxgen.numerics.formula import Node, cast, primitive
 from ptxgen.numerics.option import Bool, Choice, DtypeName, Integer, Real
 from ptxgen.ops import OPERATIONS
 from ptxgen.ops.pointwise import Pointwise
+from ptxgen.ops.rotary import rotate_heads
 from ptxgen.ops.select import is_routable
 from ptxgen.ops.views import check_dtype, single
 from ptxgen.program.buffer import Buffer
@@ -303,62 +304,7 @@ def rotary_table(
     return found
 
 
-def _rotate(first: Node, second: Node, cos: Node, sin: Node) -> tuple[Node, Node]:
-    dtype = _stored(first)
-
-    def product(x: Node, y: Node) -> Node:
-        return cast(x * y, dtype)
-
-    return (
-        product(first, cos) - product(second, sin),
-        product(second, cos) + product(first, sin),
-    )
-
-
-_rotated = Pointwise(_rotate, "rotary")
-
-
-def _rotate_heads(
-    b: ProgramBuilder,
-    q: Buffer,
-    k: Buffer | None,
-    positions: Buffer,
-    cos_sin: Buffer,
-    *,
-    interleaved: Bool,
-    q_out: Annotated[Any, Written(over=("q",))] = None,
-    k_out: Annotated[Any, Written(over=("k",))] = None,
-) -> Any:
-    check_dtype("q", q.dtype, SINGLE)
-    check_dtype("cos_sin", cos_sin.dtype, (q.dtype,))
-    if len(cos_sin.shape) != 2 or cos_sin.shape[1] % 2:
-        raise ShapeError(f"cos_sin has shape {list(cos_sin.shape)}; takes [P, R], R even")
-    tokens, width = positions.shape, cos_sin.shape[1]
-    rows = b.embedding(cos_sin, positions)
-    half = width // 2
-    starts, step = ((0, 1), 2) if interleaved else ((0, half), 1)
-    angles = [b.unsqueeze(b.narrow(rows, -1, at, half), 1) for at in (0, half)]
-    found = []
-    for name, x, out in (("q", q, q_out), ("k", k, k_out)):
-        if x is None:
-            continue
-        check_dtype(name, x.dtype, (q.dtype,))
-        if len(x.shape) != 3 or x.shape[:1] != tokens or x.shape[2] < width:
-            raise ShapeError(
-                f"{name} has shape {list(x.shape)}, positions {list(tokens)}; takes [T, H, D], D "
-                f"at least {width}"
-            )
-        y = b.result(x.shape, x.dtype, out)
-        parts = [[b.narrow(v, -1, at, half, step) for at in starts] for v in (x, y)]
-        b.call(_rotated, *parts[0], *angles, out=tuple(parts[1]))
-        rest = x.shape[2] - width
-        if rest and not y.same(x):
-            b.copied(b.narrow(x, -1, width, rest), b.narrow(y, -1, width, rest))
-        found.append(y)
-    return found[0] if len(found) == 1 else tuple(found)
-
-
-_rotary = _called("rotary", _rotate_heads)
+_rotary = Frame(rotate_heads, copies=True).function
 
 
 def rotary(
@@ -368,51 +314,37 @@ def rotary(
     cos_sin: torch.Tensor,
     *,
     interleaved: bool = False,
+    norms: tuple[torch.Tensor, torch.Tensor] | None = None,
+    eps: float = 1e-6,
     out: tuple[torch.Tensor, torch.Tensor] | None = None,
 ) -> Any:
     """``q * cos + rotate_half(q) * sin`` for queries and keys, with its three roundings.
 
     ``cos_sin``: a table of :func:`rotary_table`, whose row p is that of position p. The first R
     elements of a head are rotated, element i with element i + R / 2 or, ``interleaved``, 2 i with
-    2 i + 1; others are copied. Queries and keys that are neighbours in memory, as slices of one
-    product are, take one launch.
+    2 i + 1; others are copied. ``norms``: weights of RMS norms of the heads of queries and of keys,
+    in style "llama" of :func:`rms_norm`, which come first. Norms, angles and rotations of both
+    arrays are one launch if R is D, a multiple of 16 up to 256 (with norms a power of two), halves
+    are rotated, dtypes have 16 bits, and rows begin at multiples of 16 bytes.
 
     Shapes
         ``positions`` ``[T]``; ``q`` ``[T, H, D]`` and ``k`` ``[T, HK, D]`` (None: queries alone),
-        of any strides; ``cos_sin`` ``[P, R]``. The results, and ``out``, which may be ``(q, k)``,
-        are as q and k.
+        of any strides; ``cos_sin`` ``[P, R]``; ``norms`` a pair of ``[D]``. The results, and
+        ``out``, which may be ``(q, k)``, are as q and k.
     Dtypes
-        ``q``, ``k`` and ``cos_sin`` bfloat16, float16 or float32, one for all; ``positions`` int64.
+        ``q``, ``k``, ``cos_sin`` and ``norms`` bfloat16, float16 or float32, one for all;
+        ``positions`` int64.
     Order
         Contract ``pointwise/1``: both products and their sum are rounded to the dtype. A position
-        beyond the table gives zeros.
+        beyond the table gives zeros. Norms have contract ``rows/1`` and are rounded to the dtype.
     Errors
         ShapeError, DtypeError, OptionError, DeviceError, GradError or CompileError, before anything
         is launched or written.
     """
-    if k is None:
-        given = None if out is None else out[0]
-        return _rotary(q, None, positions, cos_sin, interleaved=interleaved, q_out=given)
     q_out, k_out = (None, None) if out is None else out
-    both, both_out = _as_one(q, k), None if out is None else _as_one(*out)
-    if both is not None and (out is None or both_out is not None):
-        found = _rotary(both, None, positions, cos_sin, interleaved=interleaved, q_out=both_out)
-        return (found[:, : q.shape[1]], found[:, q.shape[1] :]) if out is None else out
     how = {"interleaved": interleaved, "q_out": q_out, "k_out": k_out}
-    return _rotary(q, k, positions, cos_sin, **how)
-
-
-def _as_one(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor | None:
-    """Returns ``[q, k]`` along the heads as one view, if k's heads follow those of q in memory."""
-    if q.dim() != 3 or k.dim() != 3 or q.dtype is not k.dtype or q.stride() != k.stride():
-        return None
-    (tokens, heads, width), step = q.shape, q.stride(1)
-    if (tokens, width) != (k.shape[0], k.shape[2]) or q.stride(0) < step * (heads + k.shape[1]):
-        return None
-    same = q.untyped_storage().data_ptr() == k.untyped_storage().data_ptr()
-    if not same or k.storage_offset() - q.storage_offset() != heads * step:
-        return None
-    return q.as_strided((tokens, heads + k.shape[1], width), q.stride())
+    weights = norms or (None, None)
+    return _rotary(q, k, positions, cos_sin, *weights, eps=eps, **how)
 
 
 # -- embedding, logits ------------------------------------------------------------------------

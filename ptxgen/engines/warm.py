@@ -263,13 +263,10 @@ def _layer(model: Model, limits: Limits, dtype: torch.dtype, tokens: int) -> Ite
     yield from _product(model, new(tokens, heads * head), hidden, biased)
     by_head = new(tokens, width).view(tokens, -1, head)  # queries, keys and values
     q, k = by_head[:, :heads], by_head[:, heads : heads + shared]
-    if family in KEY_NORMS:
-        for y in (q, k):
-            yield Call("rms_norm", partial(layers.rms_norm, y, new(head), 1e-6, style=style))
-        q, k = new(*q.shape), new(*k.shape)
+    norms = (new(head), new(head)) if family in KEY_NORMS else None
     table = _table(model, limits, dtype)
     positions = _empty(tokens, dtype=torch.int64)
-    yield Call("rotary", partial(layers.rotary, positions, q, k, table, out=(q, k)))
+    yield Call("rotary", partial(layers.rotary, positions, q, k, table, norms=norms, out=(q, k)))
     yield from _attention(model, limits, q, (shared, head))
     yield from _feed_forward(model, x)
 

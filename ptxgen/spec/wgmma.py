@@ -21,7 +21,14 @@ from ptxgen.spec.gemm.loads import Load, Tma
 from ptxgen.spec.gemm.parts import Parts
 from ptxgen.spec.gemm.schedules import Batch, Chunks, Schedule
 from ptxgen.spec.gemm.splits import Serial, Split, Unsplit
-from ptxgen.spec.gemm.stores import PartialSums, Rows, Segments, Store, Transposed
+from ptxgen.spec.gemm.stores import (
+    PartialSums,
+    Rows,
+    Segments,
+    Store,
+    Transposed,
+    TransposedSums,
+)
 from ptxgen.spec.vocab_segments import WIDE_TARGET, logit_context, softcap_params
 
 SWIZZLES = {64: 128, 32: 64, 16: 32}
@@ -637,7 +644,6 @@ class WgmmaSwappedSpec(WgmmaSpec):
     128.
     """
 
-    splits: ClassVar[tuple[str, ...]] = ("none", "serial")
     legible: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -666,7 +672,7 @@ class WgmmaSwappedSpec(WgmmaSpec):
 
     @property
     def store(self) -> Store:
-        return Transposed("batch")
+        return TransposedSums() if self.split == "workspace" else Transposed("batch")
 
     @property
     def pitch32(self) -> int:
@@ -678,8 +684,11 @@ class WgmmaSwappedSpec(WgmmaSpec):
     @property
     def exchange_bytes(self) -> int:
         """Bytes of a consumer warp's quarter of its warpgroup's buffer, which holds 64 rows of 64
-        16-bit outputs or 32 rows of 64 f32 outputs at a time, and overlays spilled totals.
+        16-bit outputs or 32 rows of 64 f32 outputs at a time, and overlays spilled totals. Partial
+        sums need none.
         """
+        if self.split == "workspace":
+            return 0
         return max(64 * self.pitch16 // 4, 32 * self.pitch32 // 4, self.spilled_bytes)
 
 

@@ -100,12 +100,14 @@ MEDIUM_SPLIT: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
                 ctas=2,
                 order="columns",
             ),
+            _gemm("NN", (64, 128, 16), (8, 8), (4, 8), (2, 2), 3, "floats", slices=1, ctas=3),
         ),
         "NT": lambda: (
             _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
         ),
         "TN": lambda: (
             _gemm("TN", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "wide", slices=1, ctas=2),
+            _gemm("TN", (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", slices=1, ctas=3),
             _gemm("TN", (64, 64, 32), (8, 4), (4, 8), (2, 2), 2, "wide", slices=1, ctas=4),
         ),
     }
@@ -131,11 +133,15 @@ def _unsplit(layout: str) -> tuple[SimtSpec, ...]:
         middle = _gemm(layout, (64, 64, 32), (8, 4), (4, 8), (2, 2), 2, copies, ctas=4)
     return (
         LARGE[layout],
-        *((_plain_large(layout),) if layout == "NT" else ()),
+        *((_plain_large(layout), _few_columns(layout)) if layout == "NT" else ()),
         middle,
         _gemm(layout, (32, 64, 16), (4, 4), (4, 8), (2, 2), 5, copies, ctas=4),
         _gemm(layout, (16, 32, 32), (2, 2), (4, 8), (2, 2), 4, copies, ctas=4),
     )
+
+
+def _few_columns(layout: str) -> SimtSpec:
+    return _gemm(layout, (32, 32, 32), (4, 2), (8, 4), (1, 4), 4, "kvector", ctas=4)
 
 
 def _flat(layout: str) -> tuple[SimtSpec, ...]:
@@ -195,10 +201,23 @@ def _narrow(layout: str) -> tuple[SimtSpec, ...]:
     )
 
 
+def _few_rows_partial(layout: str) -> tuple[SimtSpec, ...]:
+    """Returns split-K kernels for few rows."""
+    part = partial(_gemm, layout, split="workspace")
+    if layout != "NT":
+        low = partial(part, (8, 64, 32), (4, 2), (2, 16), (1, 2), 4)
+        return (low("floats"), low("plain"))
+    return (  # rows of both operands are contiguous along k, and stay so in shared memory
+        part((1, 64, 64), (1, 1), (1, 32), (1, 2), 3, "kvector", ctas=4),
+        part((8, 64, 64), (4, 2), (2, 16), (1, 2), 3, "kvector", ctas=4),
+        part((16, 64, 64), (4, 4), (4, 8), (1, 2), 3, "kvector", ctas=3),
+        part((32, 64, 32), (4, 4), (8, 4), (1, 4), 3, "kvector", ctas=4),
+    )
+
+
 def _split_k(layout: str) -> tuple[Route, ...]:
     """Returns split-K routes, for few outputs of a long reduction."""
-    low = partial(_gemm, layout, (8, 64, 32), (4, 2), (2, 16), (1, 2), split="workspace")
-    few = (low(4, "floats"), low(4, "plain")) if layout != "NT" else ()
+    few = _few_rows_partial(layout)
     # CTAs of one warp, many on an SM: with few columns, more loads are in flight.
     least = _gemm(
         layout, (8, 16, 64), (2, 2), (4, 8), (1, 1), 4, "plain", split="workspace", ctas=6

@@ -43,8 +43,11 @@ def _split_k(layout: str, dtype: str) -> Iterator[Route]:
     """Yields split-K routes: a CTA for each tile and chunk, and a kernel that adds the chunks."""
     reduce = _reduce(dtype)
     fast, others = wgmma.partial(layout, dtype), mma.partial(layout, dtype)
+    swapped = wgmma.swapped_partial(layout, dtype) if layout in ("NN", "NT") else ()
     yield from routes(
-        (*fast, *others), "a long reduction: split-K, a CTA for each tile and chunk", reduce
+        (*fast, *swapped, *others),
+        "a long reduction: split-K, a CTA for each tile and chunk",
+        reduce,
     )
     for kernel in fast:
         yield from realign.routes(kernel, reduce, operands=_copied(layout))

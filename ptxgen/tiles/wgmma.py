@@ -126,6 +126,16 @@ def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     )
 
 
+def swapped_partial(layout: str, dtype: str) -> tuple[WgmmaSwappedSpec, ...]:
+    """Returns the split-K kernels with swapped operands: for 65 to 96 rows, which fill half of a
+    tile of :func:`partial`, and multiples of these.
+    """
+    return tuple(
+        WgmmaSwappedSpec(layout, bm, bn, 64, bn // 64, stages, split="workspace", dtype=dtype)
+        for bm, bn, stages in ((96, 192, 6), (80, 128, 8), (96, 64, 10))
+    )
+
+
 def continued(dtype: str) -> tuple[ChainSpec, ...]:
     """Returns the kernels whose accumulators start from the old values of C, 16-bit or f32."""
 

@@ -15,6 +15,7 @@ from ptxgen.build import render
 from ptxgen.cost.gpu import TYPICAL
 from ptxgen.cost.tuning import BOUNDS, FOLDER, UNMEASURED, read, write
 from ptxgen.errors import PtxgenError
+from ptxgen.ops.rotary import rotate_heads
 from ptxgen.runtime import get_device
 from ptxgen.tiles import TABLES
 
@@ -158,6 +159,12 @@ def walked(b, m, n):
     return (*b.recurrence(q, q, q, g, g), *b.delta_descend(q, q, q, q, g, g), up)
 
 
+def rotated(b, m, n):
+    q, k = (b.input(name, (m, n // 64, 64), "bfloat16") for name in "qk")
+    at, table = b.input("at", (m,), "int64"), b.input("table", (50000, 64), "bfloat16")
+    return b.call(rotate_heads, q, k, at, table)
+
+
 def products(b, m, n):
     return b.linear(matrix(b, m, n), b.input("w", (n, 256), "bfloat16"), layout="kn")
 
@@ -165,7 +172,7 @@ def products(b, m, n):
 FAMILIES = (
     *(rows, rows_down, columns, pointwise, moved, gathered, scattered, scanned, log_scanned),
     *(selected, sampled, summed, fused_loss, experts, attended, decoded, recurred, solved),
-    *(convolved, walked, products, ordered, transformed, splatted),
+    *(convolved, walked, products, ordered, transformed, splatted, rotated),
 )
 
 

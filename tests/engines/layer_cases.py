@@ -132,9 +132,9 @@ class Engine:
         bias = None if parts[0].bias is None else torch.cat([p.bias for p in parts])
         rows = layers.linear(x, weight, bias).view(len(x), -1, self.width)
         q, k, v = rows.split(self.heads, 1)
-        if hasattr(at, "q_norm"):
-            q, k = self.norm(at.q_norm, q), self.norm(at.k_norm, k)
-        q, k = layers.rotary(positions, q, k, self.cos_sin)
+        norms = (at.q_norm.weight, at.k_norm.weight) if hasattr(at, "q_norm") else None
+        eps = self.config.rms_norm_eps
+        q, k = layers.rotary(positions, q, k, self.cos_sin, norms=norms, eps=eps)
         layers.write_pages(k, v, self.cache, slots)
         how = {
             "scale": at.scaling,

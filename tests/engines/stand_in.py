@@ -341,6 +341,27 @@ class RotaryEmbedding(RotaryEmbeddingBase):
 class DynamicNTKScalingRotaryEmbedding(RotaryEmbedding):
     pass
 """,
+    **{
+        f"model_executor/models/{module}": f"""
+from torch import nn
+
+class {name}(nn.Module):
+    def __init__(self, qkv_proj, o_proj, rotary_emb, q_norm, k_norm, attn, sizes, head_dim):
+        super().__init__()
+        self.qkv_proj, self.o_proj, self.rotary_emb = qkv_proj, o_proj, rotary_emb
+        self.q_norm, self.k_norm, self.attn = q_norm, k_norm, attn
+        (self.q_size, self.kv_size), self.head_dim = sizes, head_dim
+
+    def forward(self, positions, hidden_states):
+        qkv, _ = self.qkv_proj(hidden_states)
+        q, k, v = qkv.split([self.q_size, self.kv_size, self.kv_size], dim=-1)
+        q, k = (norm(x.view(len(x), -1, self.head_dim)).view(x.shape)
+                for norm, x in ((self.q_norm, q), (self.k_norm, k)))
+        q, k = self.rotary_emb(positions, q, k)
+        return self.o_proj(self.attn(q, k, v))[0]
+"""
+        for module, name in (("qwen3", "Qwen3Attention"), ("qwen3_moe", "Qwen3MoeAttention"))
+    },
     "model_executor/layers/logits_processor": _BASE
     + """
 from vllm.model_executor.custom_op import PluggableLayer

@@ -102,24 +102,25 @@ ROPES = {
 }
 
 
-@pytest.mark.parametrize("kind", ROPES)
-def test_rotary_embeddings(kind):
-    sizes = {"hidden_size": 64, "num_attention_heads": 4, "head_dim": 12}
+@pytest.mark.parametrize(("kind", "width"), [*((kind, 12) for kind in ROPES), ("default", 32)])
+def test_rotary_embeddings(kind, width):
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "head_dim": width}
     config = transformers.LlamaConfig(**sizes, rope_parameters={"rope_type": kind, **ROPES[kind]})
     module = of("llama", "LlamaRotaryEmbedding")(config)
     inv_freq, scaling = layers.inverse_frequencies(config)
     same(inv_freq, module.inv_freq)
     assert scaling == module.attention_scaling and (scaling != 1) == (kind == "yarn")
     positions, far = torch.tensor([0, 5, 319, 5, 63]), torch.tensor([4095, 131071])
-    qkv = drawn(5, 3 + 2 + 2, 12)
+    qkv = drawn(5, 3 + 2 + 2, width)
     q, k, _ = qkv.split((3, 2, 2), 1)
     with pt.batch_invariant(strict=True):
         cos, sin = module(q, positions[None])
         expected = of("llama", "apply_rotary_pos_emb")(q[None], k[None], cos, sin, 2)
-        away = torch.cat([x[0, :, :6] for x in module(q, far[None])], -1)
+        away = torch.cat([x[0, :, : width // 2] for x in module(q, far[None])], -1)
     expected = tuple(x[0] for x in expected)
     table = layers.rotary_table(inv_freq, scaling, 320, dtype=HALF)
-    same(table[positions], torch.cat((cos[0, :, :6], sin[0, :, :6]), -1))
+    halves = [x[0, :, : width // 2] for x in (cos, sin)]
+    same(table[positions], torch.cat(halves, -1))
     same(layers.rotary_table(inv_freq, scaling, far, dtype=HALF), away)
     same(layers.rotary(positions, q, k, table), expected, "slices of one product")
     same(layers.rotary(positions, q.clone(), k, table), expected, "apart")
@@ -129,6 +130,19 @@ def test_rotary_embeddings(kind):
     same(given, expected, "in place")
     layers.rotary(positions, q, k, table, out=(q, k))
     same((q, k), expected, "in place, slices of one product")
+
+
+@pytest.mark.parametrize(("width", "dtype"), [(64, HALF), (48, HALF), (64, F32)])
+def test_heads_are_normalised_and_rotated(width, dtype):
+    """By one kernel, or by those of norms and of rotations."""
+    q, k, _ = drawn(5, 3 + 2 + 2, width, dtype=dtype).split((3, 2, 2), 1)
+    norms = drawn(width, dtype=dtype), drawn(width, dtype=dtype)
+    table, positions = drawn(7, width, dtype=dtype), torch.tensor([0, 6, 7, -1, 3])
+    normed = [layers.rms_norm(x, w, 1e-5) for x, w in zip((q, k), norms, strict=True)]
+    expected = layers.rotary(positions, *normed, table)
+    same(layers.rotary(positions, q, k, table, norms=norms, eps=1e-5), expected)
+    with pytest.raises(DtypeError, match=f"q_weight has dtype float64; takes {str(dtype)[6:]}"):
+        layers.rotary(positions, q, k, table, norms=(norms[0].double(), norms[1]))
 
 
 @pytest.mark.parametrize("dtype", [F16, F32])

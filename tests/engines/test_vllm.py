@@ -24,7 +24,7 @@ from ptxgen import engines
 from ptxgen.cli import main
 from ptxgen.engines import hooks, vllm
 from ptxgen.engines.audit import REPORT
-from ptxgen.engines.vllm.hooks import BACKEND, HOOKS, QUANTIZED
+from ptxgen.engines.vllm.hooks import BACKEND, HOOKS, MODELS, QUANTIZED
 from ptxgen.errors import EngineError, OptionError
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +101,7 @@ def is_marked(x):
 # -- the table ------------------------------------------------------------------------------
 def test_the_stand_in_has_every_signature(installed):
     pytest.importorskip("torch", reason="needs PyTorch")
-    for hook in (*HOOKS, *QUANTIZED):
+    for hook in (*HOOKS, *MODELS, *QUANTIZED):
         assert hooks.describe(at(hook)) == hook.signature, hook.target
         assert hooks.read_signature(hook) == hook.signature, hook.target
 
@@ -110,8 +110,8 @@ def test_the_stand_in_has_every_signature(installed):
 def test_the_sources_of_vllm_have_every_signature(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(REAL.submodule_search_locations[0]).parent))
     monkeypatch.delitem(sys.modules, "vllm", raising=False)
-    found = {hook.target: hooks.read_signature(hook) for hook in (*HOOKS, *QUANTIZED)}
-    assert found == {hook.target: hook.signature for hook in (*HOOKS, *QUANTIZED)}
+    found = {hook.target: hooks.read_signature(hook) for hook in (*HOOKS, *MODELS, *QUANTIZED)}
+    assert found == {hook.target: hook.signature for hook in (*HOOKS, *MODELS, *QUANTIZED)}
 
 
 def test_the_entry_point_is_the_function():
@@ -307,6 +307,40 @@ def test_rotary_embedding(register, trainer):
     found = rotary(positions, q, k)
     assert torch.equal(qkv, expected) and found[0] is q and found[1] is k  # in place
     assert trainer.seen == [("rotary", (3, 3, 8), (3, 1, 8))]
+
+
+@pytest.mark.parametrize("hook", MODELS, ids=lambda hook: hook.target)
+def test_norms_of_heads_are_joined_with_the_rotary_embedding(register, monkeypatch, hook):
+    """One operator has the bits of the layers, which the original calls where they do not fit."""
+    import torch
+
+    register("audit")
+    norm, linear = the(f"{LAYERS}.layernorm:RMSNorm"), torch.nn.functional.linear
+    norms = [norm(drawn(16, seed=seed), 1e-5) for seed in (2, 3)]
+    rope = the(f"{LAYERS}.rotary_embedding.base:RotaryEmbedding")
+    rope = rope(16, 16, 32, 1e4, True, torch.bfloat16)
+    weight = drawn(80, 40, seed=4)
+    parts = lambda x: (linear(x, weight), None), lambda x: (x, None), rope, *norms
+    layer = the(hook.owner)(*parts, lambda *x: torch.cat(x, -1), (48, 16), 16)
+    original, family = at(hook), hook.owner.partition(":")[0].split(".")[-1]
+    load(model(layer=layer), family, rope_parameters=ROPE, head_dim=16)
+    assert at(hook) is not original and hook.target in REPORT.hooks
+
+    def calls():
+        return sorted(
+            (row["layer"], row["operation"], row["calls"]) for row in REPORT.as_dict()["calls"]
+        )
+
+    given = torch.tensor([4, 0, 9]), drawn(3, 40, seed=5)
+    expected, once = original(layer, *given), calls()
+    assert [operation for _, operation, _ in once] == ["rms_norm", "rms_norm", "rotary"]
+    with monkeypatch.context() as patch:
+        patch.setattr(norms[0], "forward_cuda", None)
+        assert torch.equal(layer(*given), expected)
+    assert calls() == [(of, operation, 2 * times) for of, operation, times in once]
+    norms[1].variance_epsilon = 1.0
+    apart = layer(*given)
+    assert torch.equal(apart, original(layer, *given)) and not torch.equal(apart, expected)
 
 
 def test_softcaps_of_logits(register, trainer):
@@ -1345,7 +1379,7 @@ def test_the_command(installed, monkeypatch, capsys):
     assert (
         "0.26.0" in text
         and "0.26 to 0.27" in text
-        and text.count(" fits") == len((*HOOKS, *QUANTIZED))
+        and text.count(" fits") == len((*HOOKS, *MODELS, *QUANTIZED))
     )
     path = installed / "vllm" / "model_executor" / "layers" / "activation.py"
     kept = path.read_text()

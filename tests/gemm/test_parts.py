@@ -19,7 +19,7 @@ from ptxgen.spec.gemm.rasters import Bands, Chunk, Walk, WalkGroups
 from ptxgen.spec.gemm.schedules import Batch, Chunks, Groups, Phases, Tiles
 from ptxgen.spec.gemm.splits import ClusterSums, OneChain, Serial, Slices, Turns, Unsplit, Workspace
 from ptxgen.spec.gemm.staged import StagedSpec
-from ptxgen.spec.gemm.stores import PartialSums, Rows, Segments, Transposed
+from ptxgen.spec.gemm.stores import PartialSums, Rows, Segments, Transposed, TransposedSums
 from ptxgen.spec.mma import MmaSpec
 from ptxgen.spec.simt import SimtSpec
 from ptxgen.spec.wgmma import WgmmaSpec
@@ -29,7 +29,7 @@ KINDS = {
     "schedule": (Tiles, Batch, Chunks, Groups, Phases),
     "load": (Tma, TmaIm2col, TmaPanels, Gather, GatherSums, Decode),
     "split": (Unsplit, Serial),
-    "store": (Rows, Transposed, PartialSums, Segments),
+    "store": (Rows, Transposed, PartialSums, TransposedSums, Segments),
 }
 SPEC = WgmmaSpec("NN", 128, 128, 64, 2, 4)
 

@@ -63,7 +63,7 @@ def test_violations_show_both_sides(changes: dict[str, Any], left: object, right
         ({"bm": 264}, 264, 256),
         ({"bn": 64}, 128, 64),
         ({"cluster_m": 2}, 2, 1),
-        ({"split": "workspace"}, "workspace", ("none", "serial")),
+        ({"split": "onto"}, "onto", ("none", "serial", "workspace")),
     ],
     ids=str,
 )

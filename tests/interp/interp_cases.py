@@ -23,6 +23,7 @@ import pointwise_cases
 import quantized_cases
 import quantized_ptx_cases
 import recurrence_cases
+import rotary_cases
 import segment_cases
 import sort_cases
 import splat_cases
@@ -54,6 +55,7 @@ from ptxgen.spec.pointwise import PointwiseSpec
 from ptxgen.spec.quantized_packed import QuantizedGemmSpec
 from ptxgen.spec.quantized_ptx import QuantizedPtxSpec
 from ptxgen.spec.recurrence import LinearSpec, SelectiveSpec
+from ptxgen.spec.rotary import RotarySpec
 from ptxgen.spec.row_reductions import DOWN, RowSpec
 from ptxgen.spec.scan import ScanSpec
 from ptxgen.spec.select import DrawSpec, RouteSpec, SampleSpec, SelectSpec
@@ -410,6 +412,7 @@ MAKERS: dict[type[KernelSpec], Callable[[str], list[Check]]] = {
     SelectSpec: gather_cases.topk,
     RadixSortSpec: sort_cases.cases,
     SearchSpec: sort_cases.cases,
+    RotarySpec: rotary_cases.heads,
     RowSpec: rowwise,
     QuantizedPtxSpec: quantized_ptx_cases.products,
     PointwiseSpec: pointwise_cases.representatives,

@@ -64,6 +64,7 @@ TABLES: dict[tuple[str, ...], str] = {
     ("quantized", "NT", "chunks", "f32", "f64"): "quantized_chunks_f32_f64",
     ("quantized", "NT", "chunks", "f32", "simt"): "quantized_chunks_f32_simt",
     ("quantized", "NT", "chunks", "half", "tc"): "quantized_chunks_half_tc",
+    ("rotary",): "rotary",
     ("route",): "route",
     ("row_reductions",): "row_reductions",
     ("row_reductions", "down"): "row_reductions_down",

@@ -17,111 +17,113 @@ ROUTES = Routes({
         (0, 16, 16, (0, "reduce")),
         # a long reduction: split-K, a CTA for each tile and chunk
         (1, 16, 16, (1, "reduce")), (2, 16, 16, (2, "reduce")), (3, 16, 16, (3, "reduce")),
-        (4, 16, 16, (4, "reduce")), (5, 16, 16, (5, "reduce")), (6, 4, 4, (6, "reduce")),
-        (7, 4, 4, (7, "reduce")), (8, 0, 0, (8, "reduce")),
+        (4, 16, 16, (4, "reduce")), (5, 16, 16, (5, "reduce")), (6, 16, 16, (6, "reduce")),
+        (7, 16, 16, (7, "reduce")), (8, 16, 16, (8, "reduce")), (9, 4, 4, (9, "reduce")),
+        (10, 4, 4, (10, "reduce")), (11, 0, 0, (11, "reduce")),
         # A not aligned to 16 bytes: copied first
-        (9, 0, 16, ("realign_a", 1, "reduce")),
+        (12, 0, 16, ("realign_a", 1, "reduce")),
         # B not aligned to 16 bytes: copied first
-        (10, 16, 0, ("realign_b", 1, "reduce")),
+        (13, 16, 0, ("realign_b", 1, "reduce")),
         # A and B not aligned to 16 bytes: copied first
-        (11, 0, 0, ("realign_ab", 1, "reduce")),
+        (14, 0, 0, ("realign_ab", 1, "reduce")),
         # A not aligned to 16 bytes: copied first
-        (12, 0, 16, ("realign_a", 2, "reduce")),
+        (15, 0, 16, ("realign_a", 2, "reduce")),
         # B not aligned to 16 bytes: copied first
-        (13, 16, 0, ("realign_b", 2, "reduce")),
+        (16, 16, 0, ("realign_b", 2, "reduce")),
         # A and B not aligned to 16 bytes: copied first
-        (14, 0, 0, ("realign_ab", 2, "reduce")),
+        (17, 0, 0, ("realign_ab", 2, "reduce")),
         # A not aligned to 16 bytes: copied first
-        (15, 0, 16, ("realign_a", 3, "reduce")),
+        (18, 0, 16, ("realign_a", 3, "reduce")),
         # B not aligned to 16 bytes: copied first
-        (16, 16, 0, ("realign_b", 3, "reduce")),
+        (19, 16, 0, ("realign_b", 3, "reduce")),
         # A and B not aligned to 16 bytes: copied first
-        (17, 0, 0, ("realign_ab", 3, "reduce")),
+        (20, 0, 0, ("realign_ab", 3, "reduce")),
         # few rows: the weight is read once
-        (18, 16, 16, (18,)), (19, 16, 16, (19,)), (20, 16, 16, (20,)), (21, 16, 16, (21,)),
-        (22, 16, 16, (22,)), (23, 16, 16, (23,)), (24, 16, 16, (24,)),
+        (21, 16, 16, (21,)), (22, 16, 16, (22,)), (23, 16, 16, (23,)), (24, 16, 16, (24,)),
+        (25, 16, 16, (25,)), (26, 16, 16, (26,)), (27, 16, 16, (27,)),
         # many rows, by wgmma
-        (25, 16, 16, (25,)), (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)),
-        (29, 16, 16, (29,)), (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)),
-        (33, 16, 16, (33,)), (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)),
-        (37, 16, 16, (37,)), (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)),
-        (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)), (44, 16, 16, (44,)),
-        (45, 16, 16, (45,)),
+        (28, 16, 16, (28,)), (29, 16, 16, (29,)), (30, 16, 16, (30,)), (31, 16, 16, (31,)),
+        (32, 16, 16, (32,)), (33, 16, 16, (33,)), (34, 16, 16, (34,)), (35, 16, 16, (35,)),
+        (36, 16, 16, (36,)), (37, 16, 16, (37,)), (38, 16, 16, (38,)), (39, 16, 16, (39,)),
+        (40, 16, 16, (40,)), (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)),
+        (44, 16, 16, (44,)), (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)),
+        (48, 16, 16, (48,)),
         # any number of rows, by wgmma with swapped operands
-        (46, 16, 16, (46,)), (47, 16, 16, (47,)), (48, 16, 16, (48,)), (49, 16, 16, (49,)),
-        (50, 16, 16, (50,)),
+        (49, 16, 16, (49,)), (50, 16, 16, (50,)), (51, 16, 16, (51,)), (52, 16, 16, (52,)),
+        (53, 16, 16, (53,)),
         # many rows, by mma
-        (51, 16, 16, (51,)), (52, 16, 16, (52,)), (53, 16, 16, (53,)),
+        (54, 16, 16, (54,)), (55, 16, 16, (55,)), (56, 16, 16, (56,)),
         # A not aligned to 16 bytes: copied first
-        (54, 0, 16, ("realign_a", 25)),
+        (57, 0, 16, ("realign_a", 28)),
         # B not aligned to 16 bytes: copied first
-        (55, 16, 0, ("realign_b", 25)),
+        (58, 16, 0, ("realign_b", 28)),
         # A and B not aligned to 16 bytes: copied first
-        (56, 0, 0, ("realign_ab", 25)),
+        (59, 0, 0, ("realign_ab", 28)),
         # A not aligned to 16 bytes: copied first
-        (57, 0, 16, ("realign_a", 26)),
+        (60, 0, 16, ("realign_a", 29)),
         # B not aligned to 16 bytes: copied first
-        (58, 16, 0, ("realign_b", 26)),
+        (61, 16, 0, ("realign_b", 29)),
         # A and B not aligned to 16 bytes: copied first
-        (59, 0, 0, ("realign_ab", 26)),
+        (62, 0, 0, ("realign_ab", 29)),
         # A not aligned to 16 bytes: copied first
-        (60, 0, 16, ("realign_a", 36)),
+        (63, 0, 16, ("realign_a", 39)),
         # B not aligned to 16 bytes: copied first
-        (61, 16, 0, ("realign_b", 36)),
+        (64, 16, 0, ("realign_b", 39)),
         # A and B not aligned to 16 bytes: copied first
-        (62, 0, 0, ("realign_ab", 36)),
+        (65, 0, 0, ("realign_ab", 39)),
         # A not aligned to 16 bytes: copied first
-        (63, 0, 16, ("realign_a", 43)),
+        (66, 0, 16, ("realign_a", 46)),
         # B not aligned to 16 bytes: copied first
-        (64, 16, 0, ("realign_b", 43)),
+        (67, 16, 0, ("realign_b", 46)),
         # A and B not aligned to 16 bytes: copied first
-        (65, 0, 0, ("realign_ab", 43)),
+        (68, 0, 0, ("realign_ab", 46)),
         # A not aligned to 16 bytes: copied first
-        (66, 0, 16, ("realign_a", 45)),
+        (69, 0, 16, ("realign_a", 48)),
         # B not aligned to 16 bytes: copied first
-        (67, 16, 0, ("realign_b", 45)),
+        (70, 16, 0, ("realign_b", 48)),
         # A and B not aligned to 16 bytes: copied first
-        (68, 0, 0, ("realign_ab", 45)), (69, 0, 0, ("realign_ab", 52)),
-        (70, 0, 0, ("realign_ab", 53)),
+        (71, 0, 0, ("realign_ab", 48)), (72, 0, 0, ("realign_ab", 55)),
+        (73, 0, 0, ("realign_ab", 56)),
         # operands not aligned to 16 bytes
-        (71, 4, 4, (71,)), (72, 4, 4, (72,)), (73, 0, 0, (73,)),
+        (74, 4, 4, (74,)), (75, 4, 4, (75,)), (76, 0, 0, (76,)),
         # everything else: any size, alignment and plan
-        (74, 0, 0, (74,)),
+        (77, 0, 0, (77,)),
     ),
     "nt_chunks_half_tc": (
         # few rows, few outputs: split-K, by mma
         (0, 16, 16, (0, "reduce")),
         # a long reduction: split-K, a CTA for each tile and chunk
         (1, 16, 16, (1, "reduce")), (2, 16, 16, (2, "reduce")), (3, 16, 16, (3, "reduce")),
-        (4, 16, 16, (4, "reduce")), (5, 16, 16, (5, "reduce")), (6, 4, 4, (6, "reduce")),
-        (7, 4, 4, (7, "reduce")), (8, 0, 0, (8, "reduce")),
+        (4, 16, 16, (4, "reduce")), (5, 16, 16, (5, "reduce")), (6, 16, 16, (6, "reduce")),
+        (7, 16, 16, (7, "reduce")), (8, 16, 16, (8, "reduce")), (9, 4, 4, (9, "reduce")),
+        (10, 4, 4, (10, "reduce")), (11, 0, 0, (11, "reduce")),
         # A and B not aligned to 16 bytes: copied first
-        (9, 0, 0, ("realign_ab", 1, "reduce")), (10, 0, 0, ("realign_ab", 2, "reduce")),
-        (11, 0, 0, ("realign_ab", 3, "reduce")),
+        (12, 0, 0, ("realign_ab", 1, "reduce")), (13, 0, 0, ("realign_ab", 2, "reduce")),
+        (14, 0, 0, ("realign_ab", 3, "reduce")),
         # few rows: the weight is read once
-        (12, 16, 16, (12,)), (13, 16, 16, (13,)), (14, 16, 16, (14,)), (15, 16, 16, (15,)),
-        (16, 16, 16, (16,)), (17, 16, 16, (17,)),
+        (15, 16, 16, (15,)), (16, 16, 16, (16,)), (17, 16, 16, (17,)), (18, 16, 16, (18,)),
+        (19, 16, 16, (19,)), (20, 16, 16, (20,)),
         # many rows, by wgmma
-        (18, 16, 16, (18,)), (19, 16, 16, (19,)), (20, 16, 16, (20,)), (21, 16, 16, (21,)),
-        (22, 16, 16, (22,)), (23, 16, 16, (23,)), (24, 16, 16, (24,)), (25, 16, 16, (25,)),
-        (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)),
-        (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)),
-        (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)),
-        (38, 16, 16, (38,)), (39, 16, 16, (39,)),
+        (21, 16, 16, (21,)), (22, 16, 16, (22,)), (23, 16, 16, (23,)), (24, 16, 16, (24,)),
+        (25, 16, 16, (25,)), (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)),
+        (29, 16, 16, (29,)), (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)),
+        (33, 16, 16, (33,)), (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)),
+        (37, 16, 16, (37,)), (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)),
+        (41, 16, 16, (41,)), (42, 16, 16, (42,)),
         # any number of rows, by wgmma with swapped operands
-        (40, 16, 16, (40,)), (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)),
-        (44, 16, 16, (44,)),
+        (43, 16, 16, (43,)), (44, 16, 16, (44,)), (45, 16, 16, (45,)), (46, 16, 16, (46,)),
+        (47, 16, 16, (47,)),
         # many rows, by mma
-        (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)),
+        (48, 16, 16, (48,)), (49, 16, 16, (49,)), (50, 16, 16, (50,)),
         # A and B not aligned to 16 bytes: copied first
-        (48, 0, 0, ("realign_ab", 18)), (49, 0, 0, ("realign_ab", 19)),
-        (50, 0, 0, ("realign_ab", 29)), (51, 0, 0, ("realign_ab", 36)),
-        (52, 0, 0, ("realign_ab", 39)), (53, 0, 0, ("realign_ab", 46)),
-        (54, 0, 0, ("realign_ab", 47)),
+        (51, 0, 0, ("realign_ab", 21)), (52, 0, 0, ("realign_ab", 22)),
+        (53, 0, 0, ("realign_ab", 32)), (54, 0, 0, ("realign_ab", 39)),
+        (55, 0, 0, ("realign_ab", 42)), (56, 0, 0, ("realign_ab", 49)),
+        (57, 0, 0, ("realign_ab", 50)),
         # operands not aligned to 16 bytes
-        (55, 4, 4, (55,)), (56, 4, 4, (56,)), (57, 4, 4, (57,)), (58, 0, 0, (58,)),
+        (58, 4, 4, (58,)), (59, 4, 4, (59,)), (60, 4, 4, (60,)), (61, 0, 0, (61,)),
         # everything else: any size, alignment and plan
-        (59, 0, 0, (59,)),
+        (62, 0, 0, (62,)),
     ),
     "tn_chunks_half_tc": (
         # few rows, few outputs: split-K, by mma
@@ -212,19 +214,19 @@ ROUTES = Routes({
 MMA = {
     "nn_chunks_half_tc": (
         (0, "mma_nn_bf16_16x32x128_7822dc", 1, 16, 32, 128),
-        (4, "mma_nn_bf16_64x64x128_25ac48", 2, 64, 64, 128),
-        (5, "mma_nn_bf16_128x128x64_a224b6", 2, 128, 128, 64),
-        (6, "mma_nn_bf16_64x64x64_34452b", 2, 64, 64, 64),
-        (7, "mma_nn_bf16_64x32x64_f6281f", 4, 64, 32, 64),
-        (8, "mma_nn_bf16_64x64x32_23519d", 4, 64, 64, 32),
+        (7, "mma_nn_bf16_64x64x128_25ac48", 2, 64, 64, 128),
+        (8, "mma_nn_bf16_128x128x64_a224b6", 2, 128, 128, 64),
+        (9, "mma_nn_bf16_64x64x64_34452b", 2, 64, 64, 64),
+        (10, "mma_nn_bf16_64x32x64_f6281f", 4, 64, 32, 64),
+        (11, "mma_nn_bf16_64x64x32_23519d", 4, 64, 64, 32),
     ),
     "nt_chunks_half_tc": (
         (0, "mma_nt_bf16_16x32x128_ce98c1", 1, 16, 32, 128),
-        (4, "mma_nt_bf16_64x64x128_3ee5c7", 2, 64, 64, 128),
-        (5, "mma_nt_bf16_128x128x64_4c709e", 2, 128, 128, 64),
-        (6, "mma_nt_bf16_64x64x64_704cde", 2, 64, 64, 64),
-        (7, "mma_nt_bf16_64x32x64_082030", 4, 64, 32, 64),
-        (8, "mma_nt_bf16_64x64x32_3e4a7e", 4, 64, 64, 32),
+        (7, "mma_nt_bf16_64x64x128_3ee5c7", 2, 64, 64, 128),
+        (8, "mma_nt_bf16_128x128x64_4c709e", 2, 128, 128, 64),
+        (9, "mma_nt_bf16_64x64x64_704cde", 2, 64, 64, 64),
+        (10, "mma_nt_bf16_64x32x64_082030", 4, 64, 32, 64),
+        (11, "mma_nt_bf16_64x64x32_3e4a7e", 4, 64, 64, 32),
     ),
     "tn_chunks_half_tc": (
         (0, "mma_tn_bf16_16x32x128_a4a34f", 1, 16, 32, 128),
@@ -234,36 +236,42 @@ MMA = {
         (7, "mma_tn_bf16_64x64x32_d0be24", 4, 64, 64, 32),
     ),
 }
-# WGMMA: launch, kernel, bm
+# WGMMA: launch, kernel, bm, bn
 WGMMA = {
     "nn_chunks_half_tc": (
-        (1, "wgmma_nn_bf16_192x192x64_9820a4", 192),
-        (2, "wgmma_nn_bf16_128x128x64_a00929", 128),
-        (3, "wgmma_nn_bf16_64x64x64_97b654", 64),
+        (1, "wgmma_nn_bf16_192x192x64_9820a4", 192, 192),
+        (2, "wgmma_nn_bf16_128x128x64_a00929", 128, 128),
+        (3, "wgmma_nn_bf16_64x64x64_97b654", 64, 64),
+        (4, "wgmma_swapped_nn_bf16_96x192x64_212552", 96, 192),
+        (5, "wgmma_swapped_nn_bf16_80x128x64_6f72f3", 80, 128),
+        (6, "wgmma_swapped_nn_bf16_96x64x64_bdeadd", 96, 64),
     ),
     "nt_chunks_half_tc": (
-        (1, "wgmma_nt_bf16_192x192x64_7f61b0", 192),
-        (2, "wgmma_nt_bf16_128x128x64_4f4a42", 128),
-        (3, "wgmma_nt_bf16_64x64x64_66a4c6", 64),
+        (1, "wgmma_nt_bf16_192x192x64_7f61b0", 192, 192),
+        (2, "wgmma_nt_bf16_128x128x64_4f4a42", 128, 128),
+        (3, "wgmma_nt_bf16_64x64x64_66a4c6", 64, 64),
+        (4, "wgmma_swapped_nt_bf16_96x192x64_1dbc75", 96, 192),
+        (5, "wgmma_swapped_nt_bf16_80x128x64_d23718", 80, 128),
+        (6, "wgmma_swapped_nt_bf16_96x64x64_b70ea3", 96, 64),
     ),
     "tn_chunks_half_tc": (
-        (1, "wgmma_tn_bf16_192x192x64_deb63c", 192),
-        (2, "wgmma_tn_bf16_128x128x64_036ddc", 128),
-        (3, "wgmma_tn_bf16_64x64x64_9ee65a", 64),
+        (1, "wgmma_tn_bf16_192x192x64_deb63c", 192, 192),
+        (2, "wgmma_tn_bf16_128x128x64_036ddc", 128, 128),
+        (3, "wgmma_tn_bf16_64x64x64_9ee65a", 64, 64),
     ),
 }
 # MMA1: launch, kernel, c0, bm, bn, bk
 MMA1 = {
     "nn_chunks_half_tc": (
-        (18, "mma_nn_bf16_8x64x128_6b999a", 64, 8, 64, 128),
-        (23, "mma_nn_bf16_32x64x128_8029ae", 128, 32, 64, 128),
-        (24, "mma_nn_bf16_64x128x64_879731", 64, 64, 128, 64),
-        (71, "mma_nn_bf16_128x64x64_d4d82b", 64, 128, 64, 64),
+        (21, "mma_nn_bf16_8x64x128_6b999a", 64, 8, 64, 128),
+        (26, "mma_nn_bf16_32x64x128_8029ae", 128, 32, 64, 128),
+        (27, "mma_nn_bf16_64x128x64_879731", 64, 64, 128, 64),
+        (74, "mma_nn_bf16_128x64x64_d4d82b", 64, 128, 64, 64),
     ),
     "nt_chunks_half_tc": (
-        (16, "mma_nt_bf16_32x64x128_66bc11", 128, 32, 64, 128),
-        (17, "mma_nt_bf16_64x128x64_8af253", 64, 64, 128, 64),
-        (56, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
+        (19, "mma_nt_bf16_32x64x128_66bc11", 128, 32, 64, 128),
+        (20, "mma_nt_bf16_64x128x64_8af253", 64, 64, 128, 64),
+        (59, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
     ),
     "tn_chunks_half_tc": (
         (17, "mma_tn_bf16_8x64x128_a95d2e", 64, 8, 64, 128),
@@ -274,25 +282,25 @@ MMA1 = {
 # MMA2: launch, kernel, slots, c0, bm, bn, bk
 MMA2 = {
     "nn_chunks_half_tc": (
-        (19, "mma_nn_bf16_8x32x128_b1a997", 1, 128, 8, 32, 128),
-        (20, "mma_nn_bf16_16x32x128_a27564", 1, 128, 16, 32, 128),
-        (21, "mma_nn_bf16_16x64x128_3b7d0a", 1, 128, 16, 64, 128),
-        (22, "mma_nn_bf16_32x32x128_74b7ae", 1, 128, 32, 32, 128),
-        (51, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 64, 64, 64),
-        (53, "mma_nn_bf16_128x128x64_5411be", 1, 64, 128, 128, 64),
-        (72, "mma_nn_bf16_16x32x128_976797", 1, 128, 16, 32, 128),
-        (73, "mma_nn_bf16_16x32x128_f274b8", 1, 128, 16, 32, 128),
+        (22, "mma_nn_bf16_8x32x128_b1a997", 1, 128, 8, 32, 128),
+        (23, "mma_nn_bf16_16x32x128_a27564", 1, 128, 16, 32, 128),
+        (24, "mma_nn_bf16_16x64x128_3b7d0a", 1, 128, 16, 64, 128),
+        (25, "mma_nn_bf16_32x32x128_74b7ae", 1, 128, 32, 32, 128),
+        (54, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 64, 64, 64),
+        (56, "mma_nn_bf16_128x128x64_5411be", 1, 64, 128, 128, 64),
+        (75, "mma_nn_bf16_16x32x128_976797", 1, 128, 16, 32, 128),
+        (76, "mma_nn_bf16_16x32x128_f274b8", 1, 128, 16, 32, 128),
     ),
     "nt_chunks_half_tc": (
-        (12, "mma_nt_bf16_8x16x512_987e57", 1, 128, 8, 16, 512),
-        (13, "mma_nt_bf16_16x32x128_d8a68f", 1, 128, 16, 32, 128),
-        (14, "mma_nt_bf16_16x64x128_329c65", 1, 128, 16, 64, 128),
-        (15, "mma_nt_bf16_32x32x128_6abafb", 1, 128, 32, 32, 128),
-        (45, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
-        (47, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
-        (55, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
-        (57, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
-        (58, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
+        (15, "mma_nt_bf16_8x16x512_987e57", 1, 128, 8, 16, 512),
+        (16, "mma_nt_bf16_16x32x128_d8a68f", 1, 128, 16, 32, 128),
+        (17, "mma_nt_bf16_16x64x128_329c65", 1, 128, 16, 64, 128),
+        (18, "mma_nt_bf16_32x32x128_6abafb", 1, 128, 32, 32, 128),
+        (48, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
+        (50, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
+        (58, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
+        (60, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
+        (61, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
     ),
     "tn_chunks_half_tc": (
         (18, "mma_tn_bf16_8x32x128_b91c74", 1, 128, 8, 32, 128),
@@ -313,14 +321,14 @@ MMA2 = {
 # WGMMA1: launch, kernel, bm, bn
 WGMMA1 = {
     "nn_chunks_half_tc": (
-        (25, "wgmma_nn_bf16_128x256x64_269d28", 128, 256),
-        (30, "wgmma_nn_bf16_192x160x64_3cad35", 192, 160),
-        (46, "wgmma_swapped_nn_bf16_224x128x64_5561e1", 224, 128),
+        (28, "wgmma_nn_bf16_128x256x64_269d28", 128, 256),
+        (33, "wgmma_nn_bf16_192x160x64_3cad35", 192, 160),
+        (49, "wgmma_swapped_nn_bf16_224x128x64_5561e1", 224, 128),
     ),
     "nt_chunks_half_tc": (
-        (18, "wgmma_nt_bf16_128x256x64_95ec44", 128, 256),
-        (23, "wgmma_nt_bf16_192x160x64_44d58e", 192, 160),
-        (40, "wgmma_swapped_nt_bf16_224x128x64_2ec2c9", 224, 128),
+        (21, "wgmma_nt_bf16_128x256x64_95ec44", 128, 256),
+        (26, "wgmma_nt_bf16_192x160x64_44d58e", 192, 160),
+        (43, "wgmma_swapped_nt_bf16_224x128x64_2ec2c9", 224, 128),
     ),
     "tn_chunks_half_tc": (
         (23, "wgmma_tn_bf16_128x256x64_4033a6", 128, 256),
@@ -330,43 +338,43 @@ WGMMA1 = {
 # WGMMA2: launch, kernel, bk, bm, bn
 WGMMA2 = {
     "nn_chunks_half_tc": (
-        (26, "wgmma_nn_bf16_128x256x64_8ef526", 64, 128, 256),
-        (28, "wgmma_nn_bf16_192x192x64_b3974e", 64, 192, 192),
-        (31, "wgmma_nn_bf16_192x160x64_cfb91e", 64, 192, 160),
-        (33, "wgmma_nn_bf16_128x224x64_f0d83a", 64, 128, 224),
-        (34, "wgmma_nn_bf16_128x176x64_af2b9b", 64, 128, 176),
-        (36, "wgmma_nn_bf16_128x128x64_25492e", 64, 128, 128),
-        (38, "wgmma_nn_bf16_128x112x64_16fb2b", 64, 128, 112),
-        (39, "wgmma_nn_bf16_64x256x64_a9b519", 64, 64, 256),
-        (40, "wgmma_nn_bf16_128x64x64_f988ea", 64, 128, 64),
-        (41, "wgmma_nn_bf16_64x128x64_07ac44", 64, 64, 128),
-        (43, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64, 64),
-        (44, "wgmma_nn_bf16_64x32x128_5073a2", 128, 64, 32),
-        (45, "wgmma_nn_bf16_64x16x128_706412", 128, 64, 16),
-        (47, "wgmma_swapped_nn_bf16_200x128x64_3b4e18", 64, 200, 128),
-        (48, "wgmma_swapped_nn_bf16_176x128x64_899335", 64, 176, 128),
-        (49, "wgmma_swapped_nn_bf16_120x128x64_940f31", 64, 120, 128),
-        (50, "wgmma_swapped_nn_bf16_104x128x64_9f7617", 64, 104, 128),
+        (29, "wgmma_nn_bf16_128x256x64_8ef526", 64, 128, 256),
+        (31, "wgmma_nn_bf16_192x192x64_b3974e", 64, 192, 192),
+        (34, "wgmma_nn_bf16_192x160x64_cfb91e", 64, 192, 160),
+        (36, "wgmma_nn_bf16_128x224x64_f0d83a", 64, 128, 224),
+        (37, "wgmma_nn_bf16_128x176x64_af2b9b", 64, 128, 176),
+        (39, "wgmma_nn_bf16_128x128x64_25492e", 64, 128, 128),
+        (41, "wgmma_nn_bf16_128x112x64_16fb2b", 64, 128, 112),
+        (42, "wgmma_nn_bf16_64x256x64_a9b519", 64, 64, 256),
+        (43, "wgmma_nn_bf16_128x64x64_f988ea", 64, 128, 64),
+        (44, "wgmma_nn_bf16_64x128x64_07ac44", 64, 64, 128),
+        (46, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64, 64),
+        (47, "wgmma_nn_bf16_64x32x128_5073a2", 128, 64, 32),
+        (48, "wgmma_nn_bf16_64x16x128_706412", 128, 64, 16),
+        (50, "wgmma_swapped_nn_bf16_200x128x64_3b4e18", 64, 200, 128),
+        (51, "wgmma_swapped_nn_bf16_176x128x64_899335", 64, 176, 128),
+        (52, "wgmma_swapped_nn_bf16_120x128x64_940f31", 64, 120, 128),
+        (53, "wgmma_swapped_nn_bf16_104x128x64_9f7617", 64, 104, 128),
     ),
     "nt_chunks_half_tc": (
-        (19, "wgmma_nt_bf16_128x256x64_3dd73c", 64, 128, 256),
-        (21, "wgmma_nt_bf16_192x192x64_c81cf8", 64, 192, 192),
-        (24, "wgmma_nt_bf16_192x160x64_1f6739", 64, 192, 160),
-        (26, "wgmma_nt_bf16_128x224x64_2d6b5a", 64, 128, 224),
-        (27, "wgmma_nt_bf16_128x176x64_ba7e40", 64, 128, 176),
-        (29, "wgmma_nt_bf16_128x128x64_798d11", 64, 128, 128),
-        (30, "wgmma_nt_bf16_128x112x64_e1db5f", 64, 128, 112),
-        (31, "wgmma_nt_bf16_64x256x64_2ab6da", 64, 64, 256),
-        (32, "wgmma_nt_bf16_64x160x64_32bf88", 64, 64, 160),
-        (33, "wgmma_nt_bf16_128x64x64_2d7408", 64, 128, 64),
-        (34, "wgmma_nt_bf16_64x128x64_9a41df", 64, 64, 128),
-        (36, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64, 64),
-        (37, "wgmma_nt_bf16_64x32x128_43ead3", 128, 64, 32),
-        (39, "wgmma_nt_bf16_64x16x128_cd17c0", 128, 64, 16),
-        (41, "wgmma_swapped_nt_bf16_200x128x64_15b112", 64, 200, 128),
-        (42, "wgmma_swapped_nt_bf16_176x128x64_554fff", 64, 176, 128),
-        (43, "wgmma_swapped_nt_bf16_120x128x64_193b21", 64, 120, 128),
-        (44, "wgmma_swapped_nt_bf16_104x128x64_10d210", 64, 104, 128),
+        (22, "wgmma_nt_bf16_128x256x64_3dd73c", 64, 128, 256),
+        (24, "wgmma_nt_bf16_192x192x64_c81cf8", 64, 192, 192),
+        (27, "wgmma_nt_bf16_192x160x64_1f6739", 64, 192, 160),
+        (29, "wgmma_nt_bf16_128x224x64_2d6b5a", 64, 128, 224),
+        (30, "wgmma_nt_bf16_128x176x64_ba7e40", 64, 128, 176),
+        (32, "wgmma_nt_bf16_128x128x64_798d11", 64, 128, 128),
+        (33, "wgmma_nt_bf16_128x112x64_e1db5f", 64, 128, 112),
+        (34, "wgmma_nt_bf16_64x256x64_2ab6da", 64, 64, 256),
+        (35, "wgmma_nt_bf16_64x160x64_32bf88", 64, 64, 160),
+        (36, "wgmma_nt_bf16_128x64x64_2d7408", 64, 128, 64),
+        (37, "wgmma_nt_bf16_64x128x64_9a41df", 64, 64, 128),
+        (39, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64, 64),
+        (40, "wgmma_nt_bf16_64x32x128_43ead3", 128, 64, 32),
+        (42, "wgmma_nt_bf16_64x16x128_cd17c0", 128, 64, 16),
+        (44, "wgmma_swapped_nt_bf16_200x128x64_15b112", 64, 200, 128),
+        (45, "wgmma_swapped_nt_bf16_176x128x64_554fff", 64, 176, 128),
+        (46, "wgmma_swapped_nt_bf16_120x128x64_193b21", 64, 120, 128),
+        (47, "wgmma_swapped_nt_bf16_104x128x64_10d210", 64, 104, 128),
     ),
     "tn_chunks_half_tc": (
         (24, "wgmma_tn_bf16_128x256x64_5150be", 64, 128, 256),
@@ -390,19 +398,19 @@ WGMMA2 = {
 # WGMMA3: launch, kernel, bm, bn, c0
 WGMMA3 = {
     "nn_chunks_half_tc": (
-        (27, "wgmma_nn_bf16_128x256x64_944560", 256, 256, 32768),
-        (29, "wgmma_nn_bf16_128x192x64_1b1ed2", 256, 192, 24576),
-        (32, "wgmma_nn_bf16_192x128x64_0ad4f8", 192, 256, 24576),
-        (35, "wgmma_nn_bf16_128x160x64_d965a8", 256, 160, 20480),
-        (37, "wgmma_nn_bf16_128x128x64_669ddf", 256, 128, 16384),
-        (42, "wgmma_nn_bf16_64x128x64_36b281", 128, 128, 8192),
+        (30, "wgmma_nn_bf16_128x256x64_944560", 256, 256, 32768),
+        (32, "wgmma_nn_bf16_128x192x64_1b1ed2", 256, 192, 24576),
+        (35, "wgmma_nn_bf16_192x128x64_0ad4f8", 192, 256, 24576),
+        (38, "wgmma_nn_bf16_128x160x64_d965a8", 256, 160, 20480),
+        (40, "wgmma_nn_bf16_128x128x64_669ddf", 256, 128, 16384),
+        (45, "wgmma_nn_bf16_64x128x64_36b281", 128, 128, 8192),
     ),
     "nt_chunks_half_tc": (
-        (20, "wgmma_nt_bf16_128x256x64_983532", 256, 256, 32768),
-        (22, "wgmma_nt_bf16_128x192x64_bb9c5c", 256, 192, 24576),
-        (25, "wgmma_nt_bf16_192x128x64_42a601", 192, 256, 24576),
-        (28, "wgmma_nt_bf16_128x160x64_58b60e", 256, 160, 20480),
-        (35, "wgmma_nt_bf16_64x128x64_2b9da9", 128, 128, 8192),
+        (23, "wgmma_nt_bf16_128x256x64_983532", 256, 256, 32768),
+        (25, "wgmma_nt_bf16_128x192x64_bb9c5c", 256, 192, 24576),
+        (28, "wgmma_nt_bf16_192x128x64_42a601", 192, 256, 24576),
+        (31, "wgmma_nt_bf16_128x160x64_58b60e", 256, 160, 20480),
+        (38, "wgmma_nt_bf16_64x128x64_2b9da9", 128, 128, 8192),
     ),
     "tn_chunks_half_tc": (
         (25, "wgmma_tn_bf16_128x256x64_7d5a26", 256, 256, 32768),
@@ -413,15 +421,15 @@ WGMMA3 = {
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "nn_chunks_half_tc": ((52, "mma_nn_bf16_128x128x64_f0d61c"),),
-    "nt_chunks_half_tc": ((46, "mma_nt_bf16_128x128x64_c17b3f"),),
+    "nn_chunks_half_tc": ((55, "mma_nn_bf16_128x128x64_f0d61c"),),
+    "nt_chunks_half_tc": ((49, "mma_nt_bf16_128x128x64_c17b3f"),),
     "tn_chunks_half_tc": ((42, "mma_tn_bf16_128x128x64_0c6dfc"),),
     "tt_chunks_half_tc": ((3, "mma_tt_bf16_128x128x64_e21fc6"),),
 }
 # MMA4: launch, kernel
 MMA4 = {
-    "nn_chunks_half_tc": ((74, "mma_nn_bf16_64x64x32_11f8f0"),),
-    "nt_chunks_half_tc": ((59, "mma_nt_bf16_64x64x32_bf4a05"),),
+    "nn_chunks_half_tc": ((77, "mma_nn_bf16_64x64x32_11f8f0"),),
+    "nt_chunks_half_tc": ((62, "mma_nt_bf16_64x64x32_bf4a05"),),
     "tn_chunks_half_tc": ((64, "mma_tn_bf16_64x64x32_e9516c"),),
     "tt_chunks_half_tc": ((6, "mma_tt_bf16_64x64x32_ad734c"),),
 }
@@ -464,16 +472,16 @@ def candidates(
             stores1,
         )
         launches["reduce"] = us, "reduce_bf16_128x4_f3bd9b", ctas, {"workspace": stores}
-    for launch, kernel, bm in fitting.rows(WGMMA) if arch in SOME_0 else ():
-        tiles = -(-m // bm) * -(-n // bm)
+    for launch, kernel, bm, bn in fitting.rows(WGMMA) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
-            and m + bm <= 2147483647 and n + bm <= 2147483647 and k + 64 <= 2147483647
+            and m + bm <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
             and tiles * chunks + sms <= 4294967295
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // 64), chunk * (bm * bm),
-                tiles * k * ((bm + bm) * 2 + (min(u % 16, 1) * bm + min(v % 16, 1) * bm) * 6),
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // 64), chunk * (bm * bn),
+                tiles * k * ((bm + bn) * 2 + (min(u % 16, 1) * bm + min(v % 16, 1) * bn) * 6),
                 operands, stores,
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
@@ -588,7 +596,7 @@ def candidates(
             launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     if (
-        table == "nt_chunks_half_tc" and arch in SOME_0 and 38 in fitting
+        table == "nt_chunks_half_tc" and arch in SOME_0 and 41 in fitting
         and (chunk % 128 == 0 or chunks <= 1) and m % 64 == 0 and sms >= 1 and m + 64 <= 2147483647
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
     ):
@@ -597,5 +605,5 @@ def candidates(
             tiles_64x32 * k * (192 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 32) * 6), operands,
             stores1,
         )
-        launches[38] = us, "wgmma_nt_bf16_64x32x128_f773ae", min(tiles_64x32, sms) * 1, {}
+        launches[41] = us, "wgmma_nt_bf16_64x32x128_f773ae", min(tiles_64x32, sms) * 1, {}
     yield from fitting.combined(launches)

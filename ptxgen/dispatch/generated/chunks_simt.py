@@ -22,35 +22,36 @@ ROUTES = Routes({
         # few rows: slices of a CTA divide the chunks
         (9, 16, 16, (9,)), (10, 16, 16, (10,)),
         # more rows: a CTA computes chunks one after another
-        (11, 0, 16, (11,)),
+        (11, 0, 16, (11,)), (12, 0, 16, (12,)),
         # few rows, one chunk: the weight is read once
-        (12, 0, 16, (12,)), (13, 16, 16, (13,)),
+        (13, 0, 16, (13,)), (14, 16, 16, (14,)),
         # reductions of one chunk
-        (14, 16, 16, (14,)), (15, 0, 16, (15,)), (16, 0, 16, (16,)), (17, 0, 16, (17,)),
+        (15, 16, 16, (15,)), (16, 0, 16, (16,)), (17, 0, 16, (17,)), (18, 0, 16, (18,)),
         # operands not aligned to 16 bytes
-        (18, 0, 0, (18,)), (19, 0, 0, (19,)),
+        (19, 0, 0, (19,)), (20, 0, 0, (20,)),
         # everything else: any size, alignment and plan
-        (20, 0, 0, (20,)),
+        (21, 0, 0, (21,)),
     ),
     "nt_chunks_f32_simt": (
         # split-K: a CTA for each tile and chunk
-        (0, 0, 0, (0, "reduce")), (1, 0, 0, (1, "reduce")), (2, 16, 16, (2, "reduce")),
-        (3, 0, 0, (3, "reduce")),
+        (0, 16, 16, (0, "reduce")), (1, 16, 16, (1, "reduce")), (2, 16, 16, (2, "reduce")),
+        (3, 16, 16, (3, "reduce")), (4, 0, 0, (4, "reduce")), (5, 0, 0, (5, "reduce")),
+        (6, 16, 16, (6, "reduce")), (7, 0, 0, (7, "reduce")),
         # few columns: split-K, a CTA for each tile and chunk
-        (4, 0, 0, (4, "reduce")), (5, 0, 0, (5, "reduce")),
+        (8, 0, 0, (8, "reduce")), (9, 0, 0, (9, "reduce")),
         # few rows: slices of a CTA divide the chunks
-        (6, 16, 16, (6,)), (7, 16, 16, (7,)), (8, 16, 16, (8,)), (9, 16, 16, (9,)),
-        (10, 16, 16, (10,)),
+        (10, 16, 16, (10,)), (11, 16, 16, (11,)), (12, 16, 16, (12,)), (13, 16, 16, (13,)),
+        (14, 16, 16, (14,)),
         # more rows: a CTA computes chunks one after another
-        (11, 0, 0, (11,)),
+        (15, 0, 0, (15,)),
         # few rows, one chunk: the weight is read once
-        (12, 16, 16, (12,)), (13, 16, 16, (13,)), (14, 16, 16, (14,)), (15, 16, 16, (15,)),
-        (16, 16, 16, (16,)), (17, 16, 16, (17,)), (18, 0, 0, (18,)),
+        (16, 16, 16, (16,)), (17, 16, 16, (17,)), (18, 16, 16, (18,)), (19, 16, 16, (19,)),
+        (20, 16, 16, (20,)), (21, 16, 16, (21,)), (22, 0, 0, (22,)),
         # reductions of one chunk
-        (19, 16, 16, (19,)), (20, 0, 0, (20,)), (21, 16, 16, (21,)), (22, 0, 0, (22,)),
-        (23, 0, 0, (23,)),
+        (23, 16, 16, (23,)), (24, 0, 0, (24,)), (25, 16, 16, (25,)), (26, 16, 16, (26,)),
+        (27, 0, 0, (27,)), (28, 0, 0, (28,)),
         # everything else: any size, alignment and plan
-        (24, 0, 0, (24,)),
+        (29, 0, 0, (29,)),
     ),
     "tn_chunks_f32_simt": (
         # split-K: a CTA for each tile and chunk
@@ -63,17 +64,17 @@ ROUTES = Routes({
         # few rows: slices of a CTA divide the chunks
         (9, 0, 16, (9,)), (10, 0, 16, (10,)), (11, 0, 16, (11,)),
         # more rows: a CTA computes chunks one after another
-        (12, 16, 16, (12,)), (13, 16, 16, (13,)),
+        (12, 16, 16, (12,)), (13, 16, 16, (13,)), (14, 16, 16, (14,)),
         # few rows, one chunk: the weight is read once
-        (14, 0, 16, (14,)),
+        (15, 0, 16, (15,)),
         # one short chunk: stores take most of the time
-        (15, 16, 16, (15,)),
+        (16, 16, 16, (16,)),
         # reductions of one chunk
-        (16, 16, 16, (16,)), (17, 16, 16, (17,)), (18, 16, 16, (18,)), (19, 16, 16, (19,)),
+        (17, 16, 16, (17,)), (18, 16, 16, (18,)), (19, 16, 16, (19,)), (20, 16, 16, (20,)),
         # operands not aligned to 16 bytes
-        (20, 0, 0, (20,)), (21, 0, 0, (21,)),
+        (21, 0, 0, (21,)), (22, 0, 0, (22,)),
         # everything else: any size, alignment and plan
-        (22, 0, 0, (22,)),
+        (23, 0, 0, (23,)),
     ),
     "tt_chunks_f32_simt": (
         # slices of a CTA divide the chunks
@@ -125,12 +126,16 @@ SIMT = {
         (8, "simt_nn_f32_128x64x16_d26baa", 3, 128, 64, 16),
     ),
     "nt_chunks_f32_simt": (
-        (0, "simt_nt_f32_8x16x64_07096b", 6, 8, 16, 64),
-        (1, "simt_nt_f32_64x64x32_6db400", 2, 64, 64, 32),
-        (2, "simt_nt_f32_64x128x16_b4cdc0", 3, 64, 128, 16),
-        (3, "simt_nt_f32_32x64x16_f94b7f", 4, 32, 64, 16),
-        (4, "simt_nt_f32_128x32x32_c441b1", 3, 128, 32, 32),
-        (5, "simt_nt_f32_128x64x16_2b3df3", 3, 128, 64, 16),
+        (0, "simt_nt_f32_1x64x64_d78fa3", 4, 1, 64, 64),
+        (1, "simt_nt_f32_8x64x64_0c5d58", 4, 8, 64, 64),
+        (2, "simt_nt_f32_16x64x64_fe2660", 3, 16, 64, 64),
+        (3, "simt_nt_f32_32x64x32_4f9739", 4, 32, 64, 32),
+        (4, "simt_nt_f32_8x16x64_07096b", 6, 8, 16, 64),
+        (5, "simt_nt_f32_64x64x32_6db400", 2, 64, 64, 32),
+        (6, "simt_nt_f32_64x128x16_b4cdc0", 3, 64, 128, 16),
+        (7, "simt_nt_f32_32x64x16_f94b7f", 4, 32, 64, 16),
+        (8, "simt_nt_f32_128x32x32_c441b1", 3, 128, 32, 32),
+        (9, "simt_nt_f32_128x64x16_2b3df3", 3, 128, 64, 16),
     ),
     "tn_chunks_f32_simt": (
         (0, "simt_tn_f32_8x64x32_638fd5", 1, 8, 64, 32),
@@ -162,9 +167,9 @@ SIMT1 = {
         (11, "simt_nn_f32_64x256x8_f5cbad", 2, 64, 256, 8, 1),
     ),
     "nt_chunks_f32_simt": (
-        (6, "simt_nt_f32_2x16x64_abcbd4", 1, 2, 16, 64, 8),
-        (7, "simt_nt_f32_2x32x32_fa7d50", 1, 2, 32, 32, 8),
-        (10, "simt_nt_f32_16x16x32_4dcf3e", 1, 16, 16, 32, 8),
+        (10, "simt_nt_f32_2x16x64_abcbd4", 1, 2, 16, 64, 8),
+        (11, "simt_nt_f32_2x32x32_fa7d50", 1, 2, 32, 32, 8),
+        (14, "simt_nt_f32_16x16x32_4dcf3e", 1, 16, 16, 32, 8),
     ),
     "tn_chunks_f32_simt": ((9, "simt_tn_f32_2x32x32_175952", 1, 2, 32, 32, 8),),
     "tt_chunks_f32_simt": ((1, "simt_tt_f32_32x32x16_0c214c", 1, 32, 32, 16, 8),),
@@ -179,38 +184,58 @@ SIMT1 = {
         (1, "simt_tt_bf16_32x64x16_48bc8e", 1, 32, 64, 16, 8),
     ),
 }
-# SIMT2: launch, kernel, slots, bm, bn, bk
+# SIMT2: launch, kernel, slots, bm, bn, bk, chunks_each
 SIMT2 = {
-    "nn_chunks_f32_simt": (
-        (12, "simt_nn_f32_8x64x64_f5d0be", 1, 8, 64, 64),
-        (13, "simt_nn_f32_8x16x64_d3d8b5", 3, 8, 16, 64),
-        (14, "simt_nn_f32_128x128x16_001122", 2, 128, 128, 16),
-        (15, "simt_nn_f32_64x64x32_757f5d", 4, 64, 64, 32),
-        (16, "simt_nn_f32_32x64x16_4900c7", 4, 32, 64, 16),
-        (17, "simt_nn_f32_16x32x32_448b5d", 4, 16, 32, 32),
-        (18, "simt_nn_f32_128x128x8_17f490", 2, 128, 128, 8),
-        (19, "simt_nn_f32_16x32x32_a199c2", 4, 16, 32, 32),
-    ),
+    "nn_chunks_f32_simt": ((12, "simt_nn_f32_64x128x16_c834ee", 3, 64, 128, 16, 1),),
     "nt_chunks_f32_simt": (
-        (12, "simt_nt_f32_1x64x64_94c060", 1, 1, 64, 64),
-        (16, "simt_nt_f32_32x64x32_9b75c0", 4, 32, 64, 32),
-        (17, "simt_nt_f32_16x16x64_e84837", 3, 16, 16, 64),
-        (18, "simt_nt_f32_8x32x64_c8001e", 2, 8, 32, 64),
-        (19, "simt_nt_f32_128x128x16_d03182", 2, 128, 128, 16),
-        (20, "simt_nt_f32_128x128x8_fa8ad6", 2, 128, 128, 8),
-        (21, "simt_nt_f32_64x64x16_b03b2d", 4, 64, 64, 16),
-        (22, "simt_nt_f32_32x64x16_f428c0", 4, 32, 64, 16),
-        (23, "simt_nt_f32_16x32x32_9a6131", 4, 16, 32, 32),
+        (12, "simt_nt_f32_4x16x32_4d2a9b", 1, 4, 16, 32, 8),
+        (13, "simt_nt_f32_8x16x32_e574d9", 1, 8, 16, 32, 8),
+        (15, "simt_nt_f32_128x128x8_267220", 2, 128, 128, 8, 1),
     ),
     "tn_chunks_f32_simt": (
-        (14, "simt_tn_f32_8x64x64_589873", 1, 8, 64, 64),
-        (15, "simt_tn_f32_64x128x16_31a49c", 4, 64, 128, 16),
-        (16, "simt_tn_f32_128x128x32_72e1e9", 2, 128, 128, 32),
-        (17, "simt_tn_f32_64x64x32_636142", 4, 64, 64, 32),
-        (18, "simt_tn_f32_32x64x16_dbb710", 4, 32, 64, 16),
-        (19, "simt_tn_f32_16x32x32_78d1c8", 4, 16, 32, 32),
-        (20, "simt_tn_f32_128x128x8_9ecef2", 2, 128, 128, 8),
-        (21, "simt_tn_f32_16x32x32_a7ee99", 4, 16, 32, 32),
+        (10, "simt_tn_f32_8x16x32_c5f5c1", 1, 8, 16, 32, 8),
+        (11, "simt_tn_f32_8x32x16_26daaf", 1, 8, 32, 16, 8),
+        (12, "simt_tn_f32_128x128x8_d5eae9", 2, 128, 128, 8, 1),
+        (13, "simt_tn_f32_64x128x16_d05148", 3, 64, 128, 16, 1),
+        (14, "simt_tn_f32_64x64x32_bd1405", 4, 64, 64, 32, 1),
+    ),
+    "tt_chunks_f32_simt": ((0, "simt_tt_f32_8x16x32_2ddc9d", 1, 8, 16, 32, 8),),
+    "nn_chunks_half_simt": ((0, "simt_nn_bf16_8x32x32_71d125", 1, 8, 32, 32, 8),),
+    "tn_chunks_half_simt": ((2, "simt_tn_bf16_4x32x32_f904b0", 1, 4, 32, 32, 8),),
+}
+# SIMT3: launch, kernel, slots, bm, bn, bk
+SIMT3 = {
+    "nn_chunks_f32_simt": (
+        (13, "simt_nn_f32_8x64x64_f5d0be", 1, 8, 64, 64),
+        (14, "simt_nn_f32_8x16x64_d3d8b5", 3, 8, 16, 64),
+        (15, "simt_nn_f32_128x128x16_001122", 2, 128, 128, 16),
+        (16, "simt_nn_f32_64x64x32_757f5d", 4, 64, 64, 32),
+        (17, "simt_nn_f32_32x64x16_4900c7", 4, 32, 64, 16),
+        (18, "simt_nn_f32_16x32x32_448b5d", 4, 16, 32, 32),
+        (19, "simt_nn_f32_128x128x8_17f490", 2, 128, 128, 8),
+        (20, "simt_nn_f32_16x32x32_a199c2", 4, 16, 32, 32),
+    ),
+    "nt_chunks_f32_simt": (
+        (16, "simt_nt_f32_1x64x64_94c060", 1, 1, 64, 64),
+        (20, "simt_nt_f32_32x64x32_9b75c0", 4, 32, 64, 32),
+        (21, "simt_nt_f32_16x16x64_e84837", 3, 16, 16, 64),
+        (22, "simt_nt_f32_8x32x64_c8001e", 2, 8, 32, 64),
+        (23, "simt_nt_f32_128x128x16_d03182", 2, 128, 128, 16),
+        (24, "simt_nt_f32_128x128x8_fa8ad6", 2, 128, 128, 8),
+        (25, "simt_nt_f32_32x32x32_7dfda1", 4, 32, 32, 32),
+        (26, "simt_nt_f32_64x64x16_b03b2d", 4, 64, 64, 16),
+        (27, "simt_nt_f32_32x64x16_f428c0", 4, 32, 64, 16),
+        (28, "simt_nt_f32_16x32x32_9a6131", 4, 16, 32, 32),
+    ),
+    "tn_chunks_f32_simt": (
+        (15, "simt_tn_f32_8x64x64_589873", 1, 8, 64, 64),
+        (16, "simt_tn_f32_64x128x16_31a49c", 4, 64, 128, 16),
+        (17, "simt_tn_f32_128x128x32_72e1e9", 2, 128, 128, 32),
+        (18, "simt_tn_f32_64x64x32_636142", 4, 64, 64, 32),
+        (19, "simt_tn_f32_32x64x16_dbb710", 4, 32, 64, 16),
+        (20, "simt_tn_f32_16x32x32_78d1c8", 4, 16, 32, 32),
+        (21, "simt_tn_f32_128x128x8_9ecef2", 2, 128, 128, 8),
+        (22, "simt_tn_f32_16x32x32_a7ee99", 4, 16, 32, 32),
     ),
     "tt_chunks_f32_simt": (
         (2, "simt_tt_f32_128x128x16_232e3f", 2, 128, 128, 16),
@@ -234,40 +259,23 @@ SIMT2 = {
     ),
     "tt_chunks_half_simt": ((2, "simt_tt_bf16_128x128x16_0e7a1c", 2, 128, 128, 16),),
 }
-# SIMT3: launch, kernel, c1
-SIMT3 = {
-    "nn_chunks_f32_simt": ((20, "simt_nn_f32_64x64x16_ec29b0", 512),),
-    "nt_chunks_f32_simt": ((24, "simt_nt_f32_64x64x16_81759e", 512),),
-    "tn_chunks_f32_simt": ((22, "simt_tn_f32_64x64x16_5023a5", 512),),
+# SIMT4: launch, kernel, c1
+SIMT4 = {
+    "nn_chunks_f32_simt": ((21, "simt_nn_f32_64x64x16_ec29b0", 512),),
+    "nt_chunks_f32_simt": ((29, "simt_nt_f32_64x64x16_81759e", 512),),
+    "tn_chunks_f32_simt": ((23, "simt_tn_f32_64x64x16_5023a5", 512),),
     "tt_chunks_f32_simt": ((5, "simt_tt_f32_64x64x16_01a09e", 512),),
     "nn_chunks_half_simt": ((5, "simt_nn_bf16_64x64x16_5477c2", 256),),
     "nt_chunks_half_simt": ((5, "simt_nt_bf16_64x64x16_e40695", 256),),
     "tn_chunks_half_simt": ((7, "simt_tn_bf16_64x64x16_5b6def", 256),),
     "tt_chunks_half_simt": ((3, "simt_tt_bf16_64x64x16_409d22", 256),),
 }
-# SIMT4: launch, kernel, slots, bm, bn, bk, chunks_each
-SIMT4 = {
-    "nt_chunks_f32_simt": (
-        (8, "simt_nt_f32_4x16x32_4d2a9b", 1, 4, 16, 32, 8),
-        (9, "simt_nt_f32_8x16x32_e574d9", 1, 8, 16, 32, 8),
-        (11, "simt_nt_f32_128x128x8_267220", 2, 128, 128, 8, 1),
-    ),
-    "tn_chunks_f32_simt": (
-        (10, "simt_tn_f32_8x16x32_c5f5c1", 1, 8, 16, 32, 8),
-        (11, "simt_tn_f32_8x32x16_26daaf", 1, 8, 32, 16, 8),
-        (12, "simt_tn_f32_128x128x8_d5eae9", 2, 128, 128, 8, 1),
-        (13, "simt_tn_f32_64x64x32_bd1405", 4, 64, 64, 32, 1),
-    ),
-    "tt_chunks_f32_simt": ((0, "simt_tt_f32_8x16x32_2ddc9d", 1, 8, 16, 32, 8),),
-    "nn_chunks_half_simt": ((0, "simt_nn_bf16_8x32x32_71d125", 1, 8, 32, 32, 8),),
-    "tn_chunks_half_simt": ((2, "simt_tn_bf16_4x32x32_f904b0", 1, 4, 32, 32, 8),),
-}
 # SIMT5: launch, kernel, bm, c1
 SIMT5 = {
     "nt_chunks_f32_simt": (
-        (13, "simt_nt_f32_4x128x64_cad38d", 4, 528),
-        (14, "simt_nt_f32_8x128x64_d560a2", 8, 544),
-        (15, "simt_nt_f32_16x128x64_9d7a98", 16, 576),
+        (17, "simt_nt_f32_4x128x64_cad38d", 4, 528),
+        (18, "simt_nt_f32_8x128x64_d560a2", 8, 544),
+        (19, "simt_nt_f32_16x128x64_9d7a98", 16, 576),
     ),
 }
 
@@ -316,7 +324,16 @@ def candidates(
                 tiles * k * ((bm + bn) * c0), operands, stores1,
             )
             launches[launch] = us, kernel, tiles, {}
-    for launch, kernel, slots, bm, bn, bk in fitting.rows(SIMT2):
+    for launch, kernel, slots, bm, bn, bk, chunks_each in fitting.rows(SIMT2):
+        tiles = -(-m // bm) * -(-n // bn)
+        tiles1 = -(-chunk // bk) * -(-chunks // chunks_each)
+        if tiles <= 2147483647:
+            us = time(
+                kernel, "fma", slots, sms, tiles, tiles1, k * (bm * bn),
+                tiles * k * ((bm + bn) * c0), operands, stores1,
+            )
+            launches[launch] = us, kernel, tiles, {}
+    for launch, kernel, slots, bm, bn, bk in fitting.rows(SIMT3):
         tiles = -(-m // bm) * -(-n // bn)
         if chunks <= 1 and tiles <= 2147483647:
             us = time(
@@ -326,21 +343,12 @@ def candidates(
             launches[launch] = us, kernel, tiles, {}
     tiles_64x64 = -(-m // 64) * -(-n // 64)
     tiles_chunk16_chunks1 = -(-chunk // 16) * -(-chunks // 1)
-    for launch, kernel, c1 in fitting.rows(SIMT3):
+    for launch, kernel, c1 in fitting.rows(SIMT4):
         us = time(
             kernel, "fma", 1, sms, tiles_64x64, tiles_chunk16_chunks1, k * 4096,
             tiles_64x64 * k * c1, operands, stores1,
         )
         launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
-    for launch, kernel, slots, bm, bn, bk, chunks_each in fitting.rows(SIMT4):
-        tiles = -(-m // bm) * -(-n // bn)
-        tiles1 = -(-chunk // bk) * -(-chunks // chunks_each)
-        if tiles <= 2147483647:
-            us = time(
-                kernel, "fma", slots, sms, tiles, tiles1, k * (bm * bn),
-                tiles * k * ((bm + bn) * c0), operands, stores1,
-            )
-            launches[launch] = us, kernel, tiles, {}
     operands1 = (m + n) * k * 4
     stores2 = m * n * 4
     for launch, kernel, bm, c1 in fitting.rows(SIMT5) if arch in SOME_0 else ():

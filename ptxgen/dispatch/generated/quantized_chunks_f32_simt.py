@@ -15,17 +15,18 @@ ROUTES = Routes({
         # few rows: the weight is read as it is stored
         (0, 16, (0, "reduce")), (1, 16, (1, "reduce")), (2, 16, (2, "reduce")),
         # the weight is dequantized first; split-K: a CTA for each tile and chunk
-        (3, 0, ("quantized_datascales", 3, "reduce")),
+        (3, 16, ("quantized_datascales", 3, "reduce")),
         (4, 0, ("quantized_datascales", 4, "reduce")),
+        (5, 0, ("quantized_datascales", 5, "reduce")),
         # the weight is dequantized first; more rows: a CTA computes chunks one after another
-        (5, 0, ("quantized_datascales", 5)),
+        (6, 0, ("quantized_datascales", 6)),
         # the weight is dequantized first; few rows, one chunk: the weight is read once
-        (6, 16, ("quantized_datascales", 6)),
+        (7, 16, ("quantized_datascales", 7)),
         # the weight is dequantized first; reductions of one chunk
-        (7, 16, ("quantized_datascales", 7)), (8, 0, ("quantized_datascales", 8)),
-        (9, 16, ("quantized_datascales", 9)), (10, 0, ("quantized_datascales", 10)),
+        (8, 16, ("quantized_datascales", 8)), (9, 0, ("quantized_datascales", 9)),
+        (10, 16, ("quantized_datascales", 10)), (11, 0, ("quantized_datascales", 11)),
         # the weight is dequantized first; everything else: any size, alignment and plan
-        (11, 0, ("quantized_datascales", 11)),
+        (12, 0, ("quantized_datascales", 12)),
     ),
     "quantized_nn_chunks_f32_simt": (
         # few rows: the weight is read as it is stored
@@ -57,26 +58,27 @@ QUANTIZED = {
         (1, "quantized_nf4_nn_f32_4x128_d8d697", 4, 128),
     ),
 }
-# SIMT: launch, kernel, slots, bm, bk, c0, c1
+# SIMT: launch, kernel, slots, bm, bk, c0
 SIMT = {
     "quantized_nt_chunks_f32_simt": (
-        (3, "simt_nt_f32_64x64x32_6db400", 2, 64, 32, 4096, 512),
-        (4, "simt_nt_f32_32x64x16_f94b7f", 4, 32, 16, 2048, 384),
+        (3, "simt_nt_f32_32x64x32_4f9739", 4, 32, 32, 384),
+        (4, "simt_nt_f32_64x64x32_6db400", 2, 64, 32, 512),
+        (5, "simt_nt_f32_32x64x16_f94b7f", 4, 32, 16, 384),
     ),
     "quantized_nn_chunks_f32_simt": (
-        (2, "simt_nn_f32_64x64x32_8f88ce", 2, 64, 32, 4096, 512),
-        (3, "simt_nn_f32_32x64x16_5bf3b6", 4, 32, 16, 2048, 384),
-        (4, "simt_nn_f32_32x64x16_303559", 4, 32, 16, 2048, 384),
+        (2, "simt_nn_f32_64x64x32_8f88ce", 2, 64, 32, 512),
+        (3, "simt_nn_f32_32x64x16_5bf3b6", 4, 32, 16, 384),
+        (4, "simt_nn_f32_32x64x16_303559", 4, 32, 16, 384),
     ),
 }
 # SIMT1: launch, kernel, slots, bm, bn, bk
 SIMT1 = {
     "quantized_nt_chunks_f32_simt": (
-        (6, "simt_nt_f32_32x64x32_9b75c0", 4, 32, 64, 32),
-        (7, "simt_nt_f32_128x128x16_d03182", 2, 128, 128, 16),
-        (8, "simt_nt_f32_128x128x8_fa8ad6", 2, 128, 128, 8),
-        (9, "simt_nt_f32_64x64x16_b03b2d", 4, 64, 64, 16),
-        (10, "simt_nt_f32_32x64x16_f428c0", 4, 32, 64, 16),
+        (7, "simt_nt_f32_32x64x32_9b75c0", 4, 32, 64, 32),
+        (8, "simt_nt_f32_128x128x16_d03182", 2, 128, 128, 16),
+        (9, "simt_nt_f32_128x128x8_fa8ad6", 2, 128, 128, 8),
+        (10, "simt_nt_f32_64x64x16_b03b2d", 4, 64, 64, 16),
+        (11, "simt_nt_f32_32x64x16_f428c0", 4, 32, 64, 16),
     ),
     "quantized_nn_chunks_f32_simt": (
         (6, "simt_nn_f32_128x128x16_001122", 2, 128, 128, 16),
@@ -87,7 +89,7 @@ SIMT1 = {
 }
 # SIMT2: launch, kernel
 SIMT2 = {
-    "quantized_nt_chunks_f32_simt": ((11, "simt_nt_f32_64x64x16_81759e"),),
+    "quantized_nt_chunks_f32_simt": ((12, "simt_nt_f32_64x64x16_81759e"),),
     "quantized_nn_chunks_f32_simt": ((10, "simt_nn_f32_64x64x16_ec29b0"),),
 }
 
@@ -136,23 +138,23 @@ def candidates(
             us, "quantized_nf4_f32_aac725", ctas, {"b_dequantized": stores2},
         )
     operands2 = (m + n) * k * 4
-    for launch, kernel, slots, bm, bk, c0, c1 in fitting.rows(SIMT):
+    for launch, kernel, slots, bm, bk, c0 in fitting.rows(SIMT):
         tiles = -(-m // bm) * -(-n // 64)
         ctas = tiles * chunks
         if stores <= 268435456 and ctas <= 2147483647:
             us = time(
-                kernel, "fma", slots, sms, ctas, -(-chunk // bk), chunk * c0, tiles * k * c1,
+                kernel, "fma", slots, sms, ctas, -(-chunk // bk), chunk * (bm * 64), tiles * k * c0,
                 operands2, stores,
             )
             launches[launch] = us, kernel, ctas, {"workspace": stores}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     tiles_chunk8_chunks1 = -(-chunk // 8) * -(-chunks // 1)
-    if table == "quantized_nt_chunks_f32_simt" and 5 in fitting and tiles_128x128 <= 2147483647:
+    if table == "quantized_nt_chunks_f32_simt" and 6 in fitting and tiles_128x128 <= 2147483647:
         us = time(
             "simt_nt_f32_128x128x8_267220", "fma", 2, sms, tiles_128x128, tiles_chunk8_chunks1,
             k * 16384, tiles_128x128 * k * 1024, operands2, stores1,
         )
-        launches[5] = us, "simt_nt_f32_128x128x8_267220", tiles_128x128, {}
+        launches[6] = us, "simt_nt_f32_128x128x8_267220", tiles_128x128, {}
     for launch, kernel, slots, bm, bn, bk in fitting.rows(SIMT1):
         tiles = -(-m // bm) * -(-n // bn)
         if chunks <= 1 and tiles <= 2147483647:

@@ -9,7 +9,7 @@ processes before it reads a model's configuration. The variable ``PTXGEN_VLLM`` 
 - ``off``: leaves vLLM as it is.
 
 :data:`ptxgen.engines.vllm.hooks.HOOKS` lists every function that is replaced at start,
-``QUANTIZED`` those that are replaced when a quantized model is loaded. Needs vLLM 0.26 or
+``MODELS`` and ``QUANTIZED`` those that are replaced when such a model is loaded. Needs vLLM 0.26 or
 0.27: ``pip install ptxgen[vllm]``.
 """
 
@@ -72,7 +72,7 @@ def register() -> None:
     from vllm.platforms import current_platform
 
     from ptxgen.engines.hooks import defer, install
-    from ptxgen.engines.vllm.hooks import BACKEND, HOOKS, QUANTIZED
+    from ptxgen.engines.vllm.hooks import BACKEND, HOOKS, MODELS, QUANTIZED
 
     REPORT.begin("vLLM", found, word)
     try:
@@ -80,7 +80,7 @@ def register() -> None:
             REPORT.leave("vLLM", "the platform is not CUDA, so nothing is replaced")
             return
         install(HOOKS, f"vLLM {found}")
-        defer(QUANTIZED)
+        defer((*MODELS, *QUANTIZED))
     except EngineError:
         REPORT.reset()
         raise

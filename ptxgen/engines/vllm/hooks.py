@@ -1,4 +1,6 @@
-"""HOOKS and QUANTIZED: each function of vLLM that the extension replaces, calls or implements."""
+"""HOOKS, MODELS and QUANTIZED: each function of vLLM that the extension replaces, calls or
+implements.
+"""
 
 from __future__ import annotations
 
@@ -216,6 +218,19 @@ HOOKS = (
     ),
 )
 """Functions of vLLM 0.26 and 0.27, in the order of a model's layers."""
+
+MODELS = tuple(
+    Hook(
+        "norms of heads and rotary embedding",
+        f"vllm.model_executor.models.{owner}",
+        "forward",
+        "(self, positions, hidden_states)",
+        "ptxgen.engines.vllm.layers:normed_heads",
+    )
+    for owner in ("qwen3:Qwen3Attention", "qwen3_moe:Qwen3MoeAttention")
+)
+"""Functions of the modules of models, which have the names of model types. They are replaced when
+such a model is loaded."""
 
 _METHODS = f"{_LAYERS}.quantization"
 _QUANTIZED = (

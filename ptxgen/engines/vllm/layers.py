@@ -238,6 +238,68 @@ def rotary(original: Callable[..., Any]) -> Callable[..., Any]:
     return forward
 
 
+def _normed_rotary(
+    positions: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    table: torch.Tensor,
+    query_weight: torch.Tensor,
+    key_weight: torch.Tensor,
+    eps: float,
+) -> None:
+    norms, out = (query_weight, key_weight), (query, key)
+    trainer.rotary(positions, query, key, table, norms=norms, eps=eps, out=out)
+
+
+def _normed_rotary_fake(
+    positions: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    table: torch.Tensor,
+    query_weight: torch.Tensor,
+    key_weight: torch.Tensor,
+    eps: float,
+) -> None:
+    return None
+
+
+def normed_heads(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces ``forward`` of attention whose queries and keys are normalised head by head (Qwen3):
+    norms and rotary embedding of both are one operator, which writes over the product that they are
+    slices of. Layers that do not fit together are called by the original, one by one.
+    """
+    writes = ("query", "key")
+    rotate = operator("ptxgen_normed_rotary", _normed_rotary, _normed_rotary_fake, writes)
+
+    def forward(self: Any, positions: torch.Tensor, hidden_states: torch.Tensor) -> Any:
+        rotary, norms = self.rotary_emb, (self.q_norm, self.k_norm)
+        table = getattr(rotary, TABLE, None)
+        if table is None or table.dtype is not hidden_states.dtype or not _join(norms, table.dtype):
+            return original(self, positions, hidden_states)
+        qkv, _ = self.qkv_proj(hidden_states)
+        q, k, v = qkv.split([self.q_size, self.kv_size, self.kv_size], dim=-1)
+        for layer, x in zip(norms, (q, k), strict=True):
+            count(layer, "rms_norm", x)
+        count(rotary, "rotary", q)
+        heads = (x.view(len(x), -1, self.head_dim) for x in (q, k))
+        weights = (layer.weight.data for layer in norms)
+        rotate(positions.flatten(), *heads, table, *weights, norms[0].variance_epsilon)
+        output, _ = self.o_proj(self.attn(q, k, v))
+        return output
+
+    return forward
+
+
+def _join(norms: tuple[Any, Any], dtype: torch.dtype) -> bool:
+    """Whether two norms are served, in style "llama" with one epsilon and weights of ``dtype``."""
+    return norms[0].variance_epsilon == norms[1].variance_epsilon and all(
+        getattr(layer, ROUNDING, "") == "llama"
+        and getattr(layer, "variance_size_override", None) is None
+        and layer.weight.dtype is dtype
+        for layer in norms
+    )
+
+
 # -- logits -----------------------------------------------------------------------------------
 def logits(original: Callable[..., Any]) -> Callable[..., Any]:
     """Replaces the softcap of logits by one kernel: ``tanh(x / cap) * cap``, each operation

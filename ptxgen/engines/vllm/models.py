@@ -9,10 +9,11 @@ import torch
 
 from ptxgen.engines import layers as trainer
 from ptxgen.engines.audit import REPORT, Layer
+from ptxgen.engines.hooks import install_deferred
 from ptxgen.engines.vllm.experts import experts_fault, router_fault
 from ptxgen.engines.vllm.layers import DTYPES, NAME, ROUNDING, TABLE
 from ptxgen.engines.vllm.operators import watch_first_calls
-from ptxgen.engines.vllm.quantized import install_for, product_fault
+from ptxgen.engines.vllm.quantized import product_fault
 from ptxgen.errors import OptionError
 
 NORMS = {
@@ -41,11 +42,13 @@ parameter of ``OAIAttention``, are an argument of the attention in it."""
 def load_model(original: Callable[..., Any]) -> Callable[..., Any]:
     """Extends the loading of a model by :func:`prepare`. In modes ``strict`` and ``audit`` the
     operators of its first forward pass are watched, unless it is compiled: then they are fused.
-    Linear methods of a quantized model are replaced before: only then are they imported.
+    Functions in the modules of the model and of its quantization are replaced before: only then are
+    these imported.
     """
 
     def load(self: Any, vllm_config: Any, model_config: Any, prefix: str = "") -> Any:
-        install_for(vllm_config.quant_config, f"{REPORT.engine} {REPORT.version}")
+        family = getattr(model_config.hf_text_config, "model_type", "")
+        _install(type(vllm_config.quant_config).__module__, f"vllm.model_executor.models.{family}")
         model = original(self, vllm_config, model_config, prefix)
         prepare(model, model_config)
         if REPORT.mode in ("strict", "audit") and not vllm_config.compilation_config.mode:
@@ -53,6 +56,16 @@ def load_model(original: Callable[..., Any]) -> Callable[..., Any]:
         return model
 
     return load
+
+
+def _install(*modules: str) -> None:
+    """Replaces the deferred functions of vLLM's ``modules``. Raises EngineError for another
+    signature (:func:`ptxgen.engines.hooks.install`).
+    """
+    for module in modules:
+        for hook in install_deferred(module, f"{REPORT.engine} {REPORT.version}"):
+            if hook.target not in REPORT.hooks:
+                REPORT.hooks.append(hook.target)
 
 
 def prepare(model: torch.nn.Module, model_config: Any) -> None:

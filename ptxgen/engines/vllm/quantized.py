@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ptxgen.engines.audit import REPORT
-from ptxgen.engines.hooks import install_deferred
 from ptxgen.engines.vllm.layers import DTYPES, count, name_of, operator
 from ptxgen.errors import EngineError, PtxgenError
 from ptxgen.numerics.weight_format import ARRAYS
@@ -78,17 +76,6 @@ CONFIG_READERS: dict[str, Callable[[Any], Mapping[str, Any]]] = {
     "CompressedTensorsLinearMethod": lambda method: method.quantization_config.config,
 }
 """Functions that return the ``quantization_config`` of a checkpoint, by the class of the method."""
-
-
-def install_for(quant_config: Any, engine: str) -> None:
-    """Replaces the linear methods in the module of a quantization's configuration; none for a
-    quantization of which no format is read. ``engine``: name and version, for messages.
-
-    Raises EngineError as :func:`ptxgen.engines.hooks.install`, for another signature.
-    """
-    for hook in install_deferred(type(quant_config).__module__, engine):
-        if hook.target not in REPORT.hooks:
-            REPORT.hooks.append(hook.target)
 
 
 # -- weights ----------------------------------------------------------------------------------

@@ -122,6 +122,17 @@ class PartialSums(Store):
 
 
 @dataclass(frozen=True)
+class TransposedSums(Store):
+    """Store of a kernel that computes C^T, which writes the sums of a chunk to the workspace
+    (split-K), straight from the accumulators.
+    """
+
+    macros: ClassVar[str] = "wgmma/store/transposed_sums.cuh.j2"
+    rehearsed: ClassVar[str] = "true"
+    partial: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
 class Segments(Store):
     """Store that rounds logits but writes none: for each segment of a row it writes the maximum,
     the sum of weights and the target's logit (contract flce).

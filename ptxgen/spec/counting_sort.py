@@ -210,6 +210,7 @@ class RunsSpec(OrderSpec):
     is_last: bool = False
 
     family: ClassVar[str] = "counting_sort_runs"
+    legible: ClassVar[bool] = False  # the texts of OrderSpec show the same code
     prepares: ClassVar[bool] = True
 
 

@@ -68,8 +68,8 @@ def _experts() -> RouteTable:
     low, high = EXPERT_BITS
     routes = (
         Route((ExpertsSpec(low, 8),), COUNT <= 512, "few slots: eight warps count"),
-        Route((ExpertsSpec(low, 32),), reason="more slots: 32 warps count"),
-        Route((ExpertsSpec(high, 16),), reason="more experts: 16 warps count"),
+        Route((ExpertsSpec(low, 16),), reason="more slots: 16 warps count"),
+        Route((ExpertsSpec(high, 8),), reason="more experts: eight warps count"),
     )
     return RouteTable(EXPERTS, routes, ("i64", "i32"))
 

@@ -166,7 +166,7 @@ def experts(name):
     of all experts and of a few.
     """
     spec, rng = SPECS[name], np.random.default_rng(SEED)
-    slots, most = 64 if spec.warps == 8 else 512, (1 << spec.bits) - 1
+    slots, most = 64 if spec.bits == spec.warps else 512, (1 << spec.bits) - 1
     few = most // 2 + 1 if spec.bits > 8 else 3
     shapes = ((1, 1), few), ((slots, 8), most), ((slots - 7, 8), few)
     kind = {"i32": np.int32, "i64": np.int64}[spec.dtype]

@@ -9,10 +9,10 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 # COUNTING_SORT_EXPERTS: route, kernel, most_experts
 COUNTING_SORT_EXPERTS = (
-    # more slots: 32 warps count
-    (1, "counting_sort_experts_i64_8_32_6960f2", 256),
-    # more experts: 16 warps count
-    (2, "counting_sort_experts_i64_10_16_a4471e", 1024),
+    # more slots: 16 warps count
+    (1, "counting_sort_experts_i64_8_16_ff626c", 256),
+    # more experts: eight warps count
+    (2, "counting_sort_experts_i64_10_8_5279af", 1024),
 )
 
 

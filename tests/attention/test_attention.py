@@ -485,6 +485,18 @@ def test_few_sequences_of_a_ragged_batch_are_decoded_by_clusters(sequences, keys
     assert chosen.grids[0] == 4 * sequences * (keys // SPLIT) * 4
 
 
+@pytest.mark.parametrize("kind", [DecodeSpec, pytest.param(ClusterSpec, marks=pytest.mark.long)])
+def test_a_sequence_of_a_ragged_batch_has_more_tiles_than_one(kind):
+    """Splits of tiles beyond one a sequence come behind those of all others. Two sequences have
+    two, one has none, and a token belongs to no sequence.
+    """
+    q, k, v = draw(7, (21, 2, 16), (4, 1, 1030, 16), (4, 1, 1030, 16))
+    *pages, table = in_pages(k, v, 64)
+    counts = {"cu_seqlens": ints(0, 9, 9, 18, 20), "lengths": ints(40, 300, 1030, 1025)}
+    kernel = named(kind, "bf16", 16, 16, False, "split", lambda route: True)
+    check(q, *pages, block_table=table, kernel=kernel, **counts)
+
+
 @pytest.mark.long
 def test_more_splits_than_a_join_loads_at_once():
     keys = 17 * SPLIT + 1

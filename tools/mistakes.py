@@ -727,6 +727,13 @@ MISTAKES = (
         tests("test_attention.py", "passed_back_in_turn"),
     ),
     Mistake(
+        "tiles of few rows beyond one a sequence that are left out",
+        TEMPLATE + "attention/block.cuh.j2",
+        "tile = item % wide + (beyond ? usual : 0);",
+        "tile = item % wide;",
+        tests("test_attention.py", "more_tiles_than_one"),
+    ),
+    Mistake(
         "weights of few rows by the largest logits of the block before",
         TEMPLATE + "attention/decode.cu.j2",
         "if (b == warp / UNITS) {",

@@ -64,15 +64,15 @@ class Sizes:
         """Number of query rows that share keys: ``queries * group``."""
         return self.queries * self.group
 
-    @property
-    def tiled(self) -> dict[str, int]:
+    def tiled(self, tokens: int) -> dict[str, int]:
         """Variables of the route tables, by name, that bound the number of a launch's tiles. PAIRS:
-        pairs of sequence and key head (ragged batch: key heads). EXTRA: most tiles that are added
-        because sequences of a ragged batch end inside a tile; 0 for other batches.
+        pairs of sequence and key head (ragged batch: key heads). RAGGED: most sequences of a ragged
+        batch that have some of its ``tokens``, which are queries or keys; 1 for other batches.
+        Tokens behind the last sequence count as one more.
         """
         if self.packed:
-            return {"EXTRA": self.seqs + 1, "PAIRS": self.heads}
-        return {"EXTRA": 0, "PAIRS": self.seqs * self.heads}
+            return {"RAGGED": min(self.seqs + 1, tokens), "PAIRS": self.heads}
+        return {"RAGGED": 1, "PAIRS": self.seqs * self.heads}
 
     def __str__(self) -> str:
         sizes = f"QUERIES={self.queries} KEYS={self.keys} SEQS={self.seqs}"
@@ -403,7 +403,7 @@ def attention(
     form, scale = form_of(of, q.dtype, scale, softcap, bias, slopes)
     sizes = {
         "ROWS": of.rows,
-        **of.tiled,
+        **of.tiled(of.queries),
         "KEYS": of.keys,
         "DEPTH": form.head_dim,
         "WIDTH": form.head_dim_v,
@@ -411,7 +411,7 @@ def attention(
         "MAPS": maps(of, arrays["mask"], starts is not None, form),
     }
     what = f"attention {form} {of}"
-    if sizes["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(sizes):
+    if sizes["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(SPACE.environment(sizes)):
         raise ShapeError(f"{what}: takes at most {ROWS_MAX} rows of queries and heads, 2^31 tiles")
     scalars: Scalars = [
         *(("PAGE", of.page), ("BLOCKS", of.blocks)),
@@ -446,7 +446,7 @@ def sharing(problem: Problem, by: int, k: Buffer, v: Buffer) -> Problem | None:
         if not _is_readable(name, x):
             return None
         scalars |= dict(steps(name, x, "batch", "row", "head"))
-    if values["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(values):
+    if values["ROWS"] > ROWS_MAX or not SPACE.within.evaluate(SPACE.environment(values)):
         return None
     named = f"HEADS={heads * group}/"
     what = problem.what.replace(f"{named}{heads}", f"{named}{heads // by}")

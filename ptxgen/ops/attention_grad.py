@@ -217,14 +217,15 @@ def _sizes(
     ShapeError for sizes that are too large.
     """
     if which == "dq":
-        rows, past, count = of.rows, of.keys, 1
+        rows, past, tokens, count = of.rows, of.keys, of.queries, 1
     else:
-        rows, past = of.keys, -(-of.queries // QUERIES) * QUERIES * of.group
+        rows, tokens = of.keys, of.keys
+        past = -(-of.queries // QUERIES) * QUERIES * of.group
         count = parts(of.group)
-    sizes = {"ROWS": rows, **of.tiled, "PAST": past}
+    sizes = {"ROWS": rows, **of.tiled(tokens), "PAST": past}
     sizes["PAIRS"] *= count
     sizes |= {"DEPTH": form.head_dim, "WIDTH": form.head_dim_v, **facts}
-    if max(rows, past) > ROWS_MAX or not SPACE.within.evaluate(sizes):
+    if max(rows, past) > ROWS_MAX or not SPACE.within.evaluate(SPACE.environment(sizes)):
         raise ShapeError(
             f"{what}: takes at most {ROWS_MAX} keys, and rows of queries and heads; 2^31 tiles"
         )

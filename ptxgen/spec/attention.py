@@ -3,8 +3,8 @@
 ================  ================================================================================
 ``ROWS``          queries of a sequence times query heads per key head; in a ragged batch, those of
                   all sequences together
-``EXTRA``         in a ragged batch, further tiles for rows that do not fill one: the number of
-                  sequences plus 1; else 0
+``RAGGED``        sequences among which ROWS is divided: in a ragged batch the most that have rows,
+                  where tokens behind the last one count as one more; else 1
 ``PAIRS``         sequences times key heads; in a ragged batch, key heads
 ``KEYS``          keys of the longest sequence
 ``DEPTH, WIDTH``  head dimensions of keys and of values, padded to a multiple of 16
@@ -13,6 +13,7 @@
 ``MAPS``          blocks of queries in the bit map of a mask (:mod:`ptxgen.spec.attention_mask`); 0:
                   no mask, or kernels that read the mask itself
 ``SMS``           streaming multiprocessors of the device
+``FURTHER``       rows that are not the first of their sequence
 ``FEWEST``        tiles of 16 rows
 ``USUAL``         tiles of 16 rows, if each sequence of a ragged batch has one
 ``LARGE``         tiles of 128 rows
@@ -55,10 +56,10 @@ from ptxgen.spec.base import (
 from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 from ptxgen.spec.wgmma import Instruction, Operand
 
-ROWS, EXTRA, PAIRS, KEYS = var("ROWS"), var("EXTRA"), var("PAIRS"), var("KEYS")
+ROWS, RAGGED, PAIRS, KEYS = var("ROWS"), var("RAGGED"), var("PAIRS"), var("KEYS")
 DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
 SMS, SPLITS, FEWEST, LARGE = var("SMS"), var("SPLITS"), var("FEWEST"), var("LARGE")
-USUAL = var("USUAL")
+USUAL, FURTHER = var("USUAL"), var("FURTHER")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
 """Keys of a page, and number of pages; ``HEADS, SEQS``: numbers of heads of keys, and of
@@ -89,7 +90,7 @@ part of each warpgroup.
 """
 ROW = 16
 """Bytes of the record of one result row (C++ ``Row``): its address and two scale factors."""
-JOINED = 16
+JOINED = 4
 """Rows whose splits one CTA combines, one row a warp."""
 
 
@@ -103,15 +104,24 @@ def area_offsets(**sizes: int) -> Mapping[str, int]:
 
 
 def tiles(rows: int) -> Expr:
-    """Returns an upper bound of the number of tiles in a problem, if a tile has ``rows`` rows."""
-    return (ceil_div(ROWS, rows) + EXTRA) * PAIRS
+    """Returns an upper bound of the number of tiles in a problem, if a tile has ``rows`` rows.
+
+    Each of n sequences has a first tile, and at most one further tile for each ``rows`` of the rows
+    that are not the first of their sequence: ``n + (ROWS - n) // rows`` tiles for each pair,
+    where n is RAGGED.
+    """
+    return (FURTHER // rows + RAGGED) * PAIRS
+
+
+FURTHER_ROWS = "FURTHER", maximum(ROWS - RAGGED, 0)
+"""Variable of :func:`tiles`: number of rows that are not the first of their sequence."""
 
 
 SPACE = Space(
     "attention",
     (
         ("ROWS", Between(1, ROWS_MAX)),
-        ("EXTRA", Between(0, ROWS_MAX)),
+        ("RAGGED", Between(1, ROWS_MAX)),
         ("PAIRS", SIZE),
         ("KEYS", SIZE),
         ("DEPTH", Between(16, attention.HEAD_MAX)),
@@ -121,9 +131,10 @@ SPACE = Space(
         ("SMS", Between(1, SMS_MAX)),
     ),
     (
+        FURTHER_ROWS,
         ("SPLITS", ceil_div(KEYS, attention.SPLIT)),
         *(("FEWEST", tiles(16)), ("LARGE", tiles(128))),
-        ("USUAL", select(EXTRA > 0, maximum(EXTRA - 1, 1), ceil_div(ROWS, 16)) * PAIRS),
+        ("USUAL", maximum(RAGGED, ceil_div(ROWS, 16)) * PAIRS),
     ),
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
@@ -442,7 +453,7 @@ class AttentionSpec(AttentionBaseSpec):
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         found = (
             ("first + ROWS - 1", ROWS + (self.rows - 1)),
-            ("begin + lane, tile of a sequence", EXTRA + WARP),
+            ("begin + lane, tile of a sequence", RAGGED + WARP),
         )
         return tuple((text, value, INDEX_MAX) for text, value in found)
 

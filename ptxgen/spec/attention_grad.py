@@ -1,22 +1,23 @@
 """Gradients of attention, contract ``attention_grad/3``: a CTA holds queries and streams keys and
 values (dq), or holds keys and values and streams queries (dk, dv).
 
-=========  =======================================================================================
-``ROWS``   what CTAs hold: queries of a sequence times query heads per key head (dq), or keys of a
-           sequence (dk, dv); in a ragged batch, those of all sequences together
-``EXTRA``  in a ragged batch, further tiles for rows that do not fill one: the number of sequences
-           plus 1; else 0
-``PAIRS``  sequences times key heads, or times parts of the query heads that share them; in a
-           ragged batch, key heads or parts
-``PAST``   what CTAs stream: keys (dq) or queries (dk, dv)
-``DEPTH``  head dimension of queries and keys, padded to a multiple of 16
-``WIDTH``  head dimension of values, padded to a multiple of 16
-``PLAIN``  1 if logits are scores times a scale, and the copy engine can read the operands: strides
-           of rows and heads are not 0
-``MAPS``   blocks of queries in the bit map of a mask (:mod:`ptxgen.spec.attention_mask`); 0: no
-           mask, or kernels that read the mask itself
-``SMS``    streaming multiprocessors of the device
-=========  =======================================================================================
+===========  =====================================================================================
+``ROWS``     what CTAs hold: queries of a sequence times query heads per key head (dq), or keys of a
+             sequence (dk, dv); in a ragged batch, those of all sequences together
+``RAGGED``   sequences among which ROWS is divided: in a ragged batch the most that have rows, where
+             tokens behind the last one count as one more; else 1
+``PAIRS``    sequences times key heads, or times parts of the query heads that share them; in a
+             ragged batch, key heads or parts
+``PAST``     what CTAs stream: keys (dq) or queries (dk, dv)
+``DEPTH``    head dimension of queries and keys, padded to a multiple of 16
+``WIDTH``    head dimension of values, padded to a multiple of 16
+``PLAIN``    1 if logits are scores times a scale, and the copy engine can read the operands:
+             strides of rows and heads are not 0
+``MAPS``     blocks of queries in the bit map of a mask (:mod:`ptxgen.spec.attention_mask`); 0: no
+             mask, or kernels that read the mask itself
+``SMS``      streaming multiprocessors of the device
+``FURTHER``  rows that are not the first of their sequence
+===========  =====================================================================================
 
 Arrays and their rows are aligned to 16 bytes.
 """
@@ -37,12 +38,13 @@ from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
 from ptxgen.spec.attention import (
     DEPTH,
-    EXTRA,
+    FURTHER_ROWS,
     HEADS,
     LENGTHS,
     LISTED,
     LOGIT_POINTERS,
     PANEL,
+    RAGGED,
     ROWS,
     ROWS_MAX,
     WIDE_MAX,
@@ -74,7 +76,7 @@ SPACE = Space(
     "attention_grad",
     (
         ("ROWS", Between(1, ROWS_MAX)),
-        ("EXTRA", Between(0, ROWS_MAX)),
+        ("RAGGED", Between(1, ROWS_MAX)),
         ("PAIRS", SIZE),
         ("PAST", Between(1, ROWS_MAX)),
         ("DEPTH", Between(16, attention.HEAD_MAX)),
@@ -83,6 +85,7 @@ SPACE = Space(
         ("MAPS", Between(0, ROWS_MAX)),
         ("SMS", Between(1, SMS_MAX)),
     ),
+    (FURTHER_ROWS,),
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
 PARTS = ("dq", "dkdv", "dk", "dv")
@@ -224,7 +227,7 @@ class AttentionGradSpec(AttentionBaseSpec):
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         found = (
             ("place.first + ROWS", ROWS + (self.rows - 1)),
-            ("begin + lane, tile of a sequence", EXTRA + WARP),
+            ("begin + lane, tile of a sequence", RAGGED + WARP),
             ("tile * TILE", PAST + 3 * self.tile),
         )
         return tuple((text, value, INDEX_MAX) for text, value in found)

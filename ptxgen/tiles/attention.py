@@ -13,10 +13,12 @@ from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.attention import (
     DEPTH,
-    EXTRA,
     FEWEST,
+    JOINED,
     KEYS,
     LARGE,
+    PAGED,
+    RAGGED,
     ROWS,
     SMS,
     SPACE,
@@ -71,13 +73,14 @@ FOUR: Mapping[str, Any] = MappingProxyType({"warps": 4, "shared_kib": SMALL})
 """Fields of decode kernels, whose warps share 16 rows; ``FOUR`` runs on every architecture."""
 CLUSTER_SM_SHARE = 15, 16
 """Share of the SMs that clusters can occupy, 15/16: the SMs of a GPC are no multiple of a cluster.
-An H100 with 132 SMs holds 30 clusters of four CTAs, or 15 of eight."""
+An H100 with 132 SMs holds 30 clusters of four CTAs, or 15 of eight. In pages, clusters may have as
+many CTAs as there are SMs: tables are longer than most of their sequences."""
 
 
 FEWEST_ROWS = 16
 """Most rows of a sequence (in ragged batches: on average) for which the warps of a CTA share the
 rows, as in decode."""
-FEW_ROWS = (ROWS <= FEWEST_ROWS) | (ROWS < EXTRA * FEWEST_ROWS)
+FEW_ROWS = ROWS <= RAGGED * FEWEST_ROWS
 
 SHORT_PROMPTS = (KEYS <= ONE_KEYS_MAX) & (
     (FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS)
@@ -102,10 +105,10 @@ def _few(dtype: str) -> list[Route]:
 
 def _decode(dtype: str) -> list[Route]:
     """Returns the decode routes, for few rows of a sequence. The number of tiles by which they are
-    preferred is the usual one: the most that a ragged batch may have is a fifth larger than what a
-    step of decoding has, and the tiles beyond have no rows.
+    preferred is the usual one: the most that a ragged batch may have is up to 15/16 larger than
+    what a step of decoding has, and the tiles beyond have no rows.
     """
-    join = DecodeSpec(part="join", warps=16, dtype=dtype)
+    join = DecodeSpec(part="join", warps=JOINED, dtype=dtype)
     few = FEW_ROWS | SHORT_PROMPTS
     # CTAs with all keys fill the SMs at once (filled), or in waves of which the last is nearly full
     # (even). With many keys, CTAs with a split are faster all the same.
@@ -119,14 +122,16 @@ def _decode(dtype: str) -> list[Route]:
     for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c, p in each):
         number, after = (SPLITS > 1, (join,)) if of.part == "split" else (SPLITS.eq(1), ())
         why = f"few rows: a cluster of {of.cluster} CTAs shares 16 rows"
-        fits = of.grid * CLUSTER_SM_SHARE[1] <= SMS * CLUSTER_SM_SHARE[0]
+        ctas = USUAL * SPLITS * of.cluster
+        at_once = ctas * CLUSTER_SM_SHARE[1] <= SMS * CLUSTER_SM_SHARE[0]
+        fits = at_once | (PAGED > 0) & (ctas <= SMS)
         clusters.append(Route((of, *after), least & number & fits, why))
     some = FEWEST <= SMS * SPLIT_TILES_MAX
     why = "few rows: {} warps share 16 rows, a CTA streams {}"
     splits, wholes = [], []
     # Large CTAs where each has an SM of its own; with more tiles, small ones that share an SM.
     alone = FEWEST <= SMS
-    apart = FEWEST * SPLITS <= SMS, alone & (KEYS > FEW_KEYS)
+    apart = USUAL * SPLITS <= SMS, alone & (KEYS > FEW_KEYS)
     for shape, filling, enough in ((SIXTEEN, *apart), (EIGHT, some, alone), (FOUR, TRUE, TRUE)):
         split, whole = (DecodeSpec(part=p, dtype=dtype, **shape) for p in ("split", "whole"))
         splits.append(

@@ -132,7 +132,7 @@ def few_keys(dtype, head, head_v, warps, **how):
 
 def serves(route, rows, pairs, keys, head, head_v, paged=0, maps=0):
     """Returns whether a route's kernels serve a problem of these sizes on an H200."""
-    sizes = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": paged, "SMS": 132}
+    sizes = {"ROWS": rows, "RAGGED": 1, "PAIRS": pairs, "KEYS": keys, "PAGED": paged, "SMS": 132}
     heads = {"DEPTH": head, "WIDTH": head_v, "MAPS": maps}
     return route.requires.evaluate(SPACE.environment(sizes | heads))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 import pytest
@@ -30,8 +30,9 @@ from ptxgen.dispatch import choose
 from ptxgen.errors import DtypeError, IndexRangeError, OptionError, ShapeError
 from ptxgen.numerics.attention import ATTENTION, SPLIT, block, span
 from ptxgen.numerics.dtype import NAMES
+from ptxgen.ops.attention import Sizes
 from ptxgen.runtime.cpu import CpuDevice
-from ptxgen.spec.attention import PAGES, SPACE, AttentionSpec, Form, HopperSpec, PagedSpec
+from ptxgen.spec.attention import PAGES, SPACE, AttentionSpec, Form, HopperSpec, PagedSpec, tiles
 from ptxgen.spec.attention import paged as page_of
 from ptxgen.spec.attention_decode import ClusterSpec, DecodeSpec, FewSpec
 from ptxgen.tiles import SPECS, TABLES
@@ -149,8 +150,8 @@ def kernel_of(kind, dtype, head, head_v, rounded=False, warps=None, part="whole"
     """Returns the name of a kernel of type ``kind`` that takes all keys, or a split: with ``warps``
     warps, or as chosen for many rows and few keys.
     """
-    sizes = {"ROWS": 1 << 16, "EXTRA": 0, "PAIRS": 1, "KEYS": 64, "PAGED": 0, "MAPS": 0, "SMS": 132}
-    env = SPACE.environment({**sizes, "DEPTH": head, "WIDTH": head_v})
+    sizes = {"ROWS": 1 << 16, "RAGGED": 1, "PAIRS": 1, "KEYS": 64, "PAGED": 0, "MAPS": 0}
+    env = SPACE.environment({**sizes, "DEPTH": head, "WIDTH": head_v, "SMS": 132})
     chosen = lambda route: route.prefer.evaluate(env)  # noqa: E731
     of_warps = lambda route: route.main.warps == warps  # noqa: E731
     wanted = chosen if warps is None else of_warps
@@ -266,7 +267,7 @@ def test_pages_that_the_copy_engine_does_not_take(page, starts):
 
 
 def test_hopper_takes_many_rows_of_pages():
-    sizes = {"EXTRA": 0, "PAIRS": 32, "KEYS": 4096, "DEPTH": 128, "WIDTH": 128}
+    sizes = {"RAGGED": 1, "PAIRS": 32, "KEYS": 4096, "DEPTH": 128, "WIDTH": 128}
     tried = (4096, 64, PagedSpec), (17, 64, PagedSpec), (4096, 48, AttentionSpec)
     for rows, page, kind in tried:
         values = sizes | {"ROWS": rows, "PAGED": page_of(page, True), "MAPS": 0}
@@ -287,7 +288,7 @@ def test_hopper_takes_many_rows_of_pages():
 def test_few_tiles_of_many_keys_are_split_on_hopper_where_rounds_are_fewer(
     rows, pairs, keys, kernel
 ):
-    given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "DEPTH": 128, "WIDTH": 128}
+    given = {"ROWS": rows, "RAGGED": 1, "PAIRS": pairs, "KEYS": keys, "DEPTH": 128, "WIDTH": 128}
     for page, kind in ((0, HopperSpec), (64, PagedSpec)):
         values = given | {"PAGED": page, "MAPS": 0}
         chosen = choose(("attention", "half"), values, arch="sm_90", sms=132).kernels[0]
@@ -385,7 +386,7 @@ def test_every_route(table, number):
     ],
 )
 def test_fewest_rows_are_those_of_clusters(rows, pairs, keys, head, cluster):
-    given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": 0, "MAPS": 0}
+    given = {"ROWS": rows, "RAGGED": 1, "PAIRS": pairs, "KEYS": keys, "PAGED": 0, "MAPS": 0}
     values = given | {"DEPTH": head, "WIDTH": head}
     spec = SPECS[choose(("attention", "half"), values, arch="sm_90", sms=132).kernels[0]]
     assert (spec.cluster if isinstance(spec, ClusterSpec) else None) == cluster
@@ -408,7 +409,7 @@ def test_fewest_rows_are_those_of_clusters(rows, pairs, keys, head, cluster):
     ],
 )
 def test_tiles_that_have_an_sm_each_are_of_more_warps(rows, pairs, keys, head, kind, warps, part):
-    given = {"ROWS": rows, "EXTRA": 0, "PAIRS": pairs, "KEYS": keys, "PAGED": 0, "MAPS": 0}
+    given = {"ROWS": rows, "RAGGED": 1, "PAIRS": pairs, "KEYS": keys, "PAGED": 0, "MAPS": 0}
     values = given | {"DEPTH": head, "WIDTH": head}
     spec = SPECS[choose(("attention", "half"), values, arch="sm_90", sms=132).kernels[0]]
     assert (type(spec), spec.warps, spec.part) == (kind, warps, part)
@@ -435,7 +436,7 @@ def test_what_a_cluster_shares_is_of_one_tile():
     ],
 )
 def test_keys_of_few_rows_are_split_where_that_fills_more_sms(sequences, keys, splits):
-    given = {"ROWS": 4, "EXTRA": 0, "PAIRS": 8 * sequences, "KEYS": keys, "PAGED": 0, "MAPS": 0}
+    given = {"ROWS": 4, "RAGGED": 1, "PAIRS": 8 * sequences, "KEYS": keys, "PAGED": 0, "MAPS": 0}
     env = SPACE.environment({**given, "DEPTH": 128, "WIDTH": 128, "SMS": 132})
     routes = (r for r in TABLES["attention", "half"].routes if type(r.main) is DecodeSpec)
     split, whole = (r for r in routes if r.main.warps == 4)
@@ -449,11 +450,57 @@ def test_keys_of_few_rows_are_split_where_that_fills_more_sms(sequences, keys, s
 )
 def test_a_ragged_batch_counts_one_tile_for_each_sequence_that_is_decoded(sequences, part):
     """Not the most that its rows could have: 32 and 64 sequences fill the SMs evenly."""
-    given = {"ROWS": 4 * sequences, "EXTRA": sequences + 1, "PAIRS": 8, "KEYS": 4096}
+    given = {"ROWS": 4 * sequences, "RAGGED": sequences, "PAIRS": 8, "KEYS": 4096}
     given |= {"DEPTH": 128, "WIDTH": 128, "PAGED": 16, "MAPS": 0}
     chosen = choose(("attention", "half"), given, arch="sm_90", sms=132).kernels
     assert SPECS[chosen[0]].part == part
     assert len(chosen) == (2 if part == "split" else 1)
+
+
+@pytest.mark.parametrize("group", [1, 3])
+def test_the_grid_of_a_ragged_batch_has_all_tiles_that_its_offsets_may_ask_for(group):
+    """All offsets of up to three sequences; with one row a token, some need the whole grid."""
+    for tokens, seqs in np.ndindex(10, 4):
+        if not tokens * seqs:
+            continue
+        sizes = Sizes(True, True, False, (), seqs, tokens, 64, group, 1, 64, 64)
+        given = {"ROWS": tokens * group, **sizes.tiled(tokens), "KEYS": 64}
+        grid = tiles(4).evaluate(SPACE.environment(given))
+        offsets = combinations_with_replacement(range(tokens + 1), seqs)
+        needed = [
+            sum(-(-(to - of) * group // 4) for of, to in pairwise((0, *ends, tokens)))
+            for ends in offsets
+        ]
+        assert max(needed) <= grid
+        assert group > 1 or max(needed) == grid
+
+
+@pytest.mark.parametrize(("sequences", "keys"), [(1, 4096), (1, 7168), (2, 3072)])
+def test_few_sequences_of_a_ragged_batch_are_decoded_by_clusters(sequences, keys):
+    """Their grid has no tiles without rows."""
+    given = {"ROWS": 8 * sequences, "RAGGED": sequences, "PAIRS": 4, "KEYS": keys}
+    given |= {"DEPTH": 128, "WIDTH": 128, "PAGED": 16, "MAPS": 0}
+    chosen = choose(("attention", "half"), given, arch="sm_90", sms=132)
+    assert isinstance(SPECS[chosen.kernels[0]], ClusterSpec)
+    assert chosen.grids[0] == 4 * sequences * (keys // SPLIT) * 4
+
+
+@pytest.mark.parametrize("kind", [DecodeSpec, pytest.param(ClusterSpec, marks=pytest.mark.long)])
+def test_a_sequence_of_a_ragged_batch_has_more_tiles_than_one(kind):
+    """Splits of tiles beyond one a sequence come behind those of all others. Two sequences have
+    two, one has none, and a token belongs to no sequence.
+    """
+    q, k, v = draw(7, (21, 2, 16), (4, 1, 1030, 16), (4, 1, 1030, 16))
+    *pages, table = in_pages(k, v, 64)
+    counts = {"cu_seqlens": ints(0, 9, 9, 18, 20), "lengths": ints(40, 300, 1030, 1025)}
+    kernel = named(kind, "bf16", 16, 16, False, "split", lambda route: True)
+    check(q, *pages, block_table=table, kernel=kernel, **counts)
+
+
+@pytest.mark.long
+def test_more_splits_than_a_join_loads_at_once():
+    keys = 17 * SPLIT + 1
+    check(*draw(4, (1, 1, 1, 16), (1, 1, keys, 16), (1, 1, keys, 16)))
 
 
 def test_tiles_of_few_rows_are_passed_back_in_turn():

@@ -282,7 +282,7 @@ def test_gradients_of_more_than_a_chunk(warps):
 
 def test_which_kernel():
     """Masks are mapped on Hopper, up to as many keys as there is room for words of."""
-    sizes = {"ROWS": 4096, "EXTRA": 0, "PAIRS": 32, "KEYS": 4096, "DEPTH": 128, "WIDTH": 128}
+    sizes = {"ROWS": 4096, "RAGGED": 1, "PAIRS": 32, "KEYS": 4096, "DEPTH": 128, "WIDTH": 128}
     for maps, keys, mapped in ((0, 4096, False), (128, 4096, True), (1, CHUNK * CHUNKS_MAX, True),
                                (1, CHUNK * CHUNKS_MAX + 1, False)):  # fmt: skip
         values = sizes | {"KEYS": keys, "PAGED": 0, "MAPS": maps}

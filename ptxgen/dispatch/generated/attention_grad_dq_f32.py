@@ -9,14 +9,15 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 
 def candidates(
-    table: str, arch: str, rows: int, extra: int, pairs: int, past: int, depth: int, width: int,
+    table: str, arch: str, rows: int, ragged: int, pairs: int, past: int, depth: int, width: int,
     plain: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
+    further = max(rows - ragged, 0)
     # 0: portable; small tiles
-    if (-(-rows // 32) + extra) * pairs <= 2147483647:
+    if (further // 32 + ragged) * pairs <= 2147483647:
         choice = Choice(
-            0, ("attention_grad_dq_f32_128_32_4f5876",), ((-(-rows // 32) + extra) * pairs,), (),
+            0, ("attention_grad_dq_f32_128_32_4f5876",), ((further // 32 + ragged) * pairs,), (),
         )
         yield Candidate(0.0, choice)
         return

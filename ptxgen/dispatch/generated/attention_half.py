@@ -14,31 +14,32 @@ SOME_3 = frozenset(("sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110"))
 
 
 def candidates(
-    table: str, arch: str, rows: int, extra: int, pairs: int, keys: int, depth: int, width: int,
+    table: str, arch: str, rows: int, ragged: int, pairs: int, keys: int, depth: int, width: int,
     paged: int, maps: int, sms: int, time: Time,
 ) -> Iterator[Candidate]:
     """Yields the routes that serve a problem, with predicted times."""
+    further = max(rows - ragged, 0)
     splits = -(-keys // 1024)
-    fewest = (-(-rows // 16) + extra) * pairs
-    large = (-(-rows // 128) + extra) * pairs
-    usual = (max(extra - 1, 1) if extra > 0 else -(-rows // 16)) * pairs
+    fewest = (further // 16 + ragged) * pairs
+    large = (further // 128 + ragged) * pairs
+    usual = max(ragged, -(-rows // 16)) * pairs
     # 0: few rows and keys: 8 warps share 16 rows and load all keys together
     if (
-        arch in SOME_0 and keys <= 128 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
-        and (rows <= 16 or rows < extra * 16 or fewest <= sms)
+        arch in SOME_0 and keys <= 128 and (further // 16 + ragged) * pairs * 1 <= 2147483647
+        and (rows <= ragged * 16 or fewest <= sms)
     ):
         choice = Choice(
-            0, ("attention_few_bf16_128_16_c55e59",), ((-(-rows // 16) + extra) * pairs * 1,), (),
+            0, ("attention_few_bf16_128_16_c55e59",), ((further // 16 + ragged) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 1: few rows and keys: 16 warps share 16 rows and load all keys together
     if (
         arch in SOME_1 and keys <= 256 and depth <= 192 and width <= 192
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and fewest <= sms
+        and (further // 16 + ragged) * pairs * 1 <= 2147483647 and fewest <= sms
     ):
         choice = Choice(
-            1, ("attention_few_bf16_128_16_1c3c78",), ((-(-rows // 16) + extra) * pairs * 1,), (),
+            1, ("attention_few_bf16_128_16_1c3c78",), ((further // 16 + ragged) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
@@ -47,15 +48,15 @@ def candidates(
     if (
         arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
         and paged == 0 and width <= 192
-        and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
-        and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
-        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647
-        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
+        and (further // 64 + ragged) * pairs * splits + sms * 2 <= 2147483647
+        and (further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
+        and (further // 64 + ragged) * pairs * 16 <= 2147483647 and rows > ragged * 16
+        and large < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
-        and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
+        and (rows <= 64 or (further // 64 + ragged) * pairs * splits <= sms)
     ):
         choice = Choice(
             2,
@@ -64,12 +65,12 @@ def candidates(
                 "attention_join_bf16_128_64_78c4b7",
             ),
             (
-                pieces_maps_keys1024, min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
-                (-(-rows // 64) + extra) * pairs * 4,
+                pieces_maps_keys1024, min((further // 64 + ragged) * pairs * splits, sms * 2),
+                (further // 64 + ragged) * pairs * 16,
             ),
             (
                 pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
-                (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,
+                (further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) * 4,
             ),
         )
         yield Candidate(0.0, choice)
@@ -77,13 +78,13 @@ def candidates(
     # 3: Hopper: wgmma and TMA, bit map of the mask; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
-        and paged == 0 and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
-        and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
-        and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64
-        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
+        and paged == 0 and (further // 128 + ragged) * pairs * splits + sms * 1 <= 2147483647
+        and (further // 128 + ragged) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
+        and (further // 128 + ragged) * pairs * 32 <= 2147483647 and rows > 64
+        and rows > ragged * 16 and large < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
@@ -93,12 +94,12 @@ def candidates(
                 "attention_join_bf16_128_128_3636ba",
             ),
             (
-                pieces_maps_keys1024, min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
-                (-(-rows // 128) + extra) * pairs * 8,
+                pieces_maps_keys1024, min((further // 128 + ragged) * pairs * splits, sms * 1),
+                (further // 128 + ragged) * pairs * 32,
             ),
             (
                 pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
-                (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) * 4,
+                (further // 128 + ragged) * pairs * splits * min(rows, 128) * (width + 4) * 4,
             ),
         )
         yield Candidate(0.0, choice)
@@ -107,18 +108,18 @@ def candidates(
     if (
         arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
         and paged == 0 and width <= 128
-        and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (further // 192 + ragged) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
-        and not (rows <= 16 or rows < extra * 16) and rows > 96 and depth <= 96 and width <= 96
-        and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        and rows > ragged * 16 and rows > 96 and depth <= 96 and width <= 96
+        and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
         and not (
             depth <= 128 and width <= 128 and keys <= 4096
-            and (-(-rows // 64) + extra) * pairs <= sms * 2
+            and (further // 64 + ragged) * pairs <= sms * 2
         )
     ):
         choice = Choice(
             4, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_64_192_d1f66b"),
-            (pieces_maps_keys1024, min((-(-rows // 192) + extra) * pairs * 1, sms * 1)),
+            (pieces_maps_keys1024, min((further // 192 + ragged) * pairs * 1, sms * 1)),
             (
                 pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
                 sms * 768 * width if width > 85 and splits > 1 else 0,
@@ -130,23 +131,23 @@ def candidates(
     if (
         arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
         and paged == 0 and width <= 192
-        and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
+        and (further // 64 + ragged) * pairs * 1 + sms * 2 <= 2147483647
         and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456
-        and not (rows <= 16 or rows < extra * 16)
+        and rows > ragged * 16
         and (
             (
                 depth <= 128 and width <= 128 and keys <= 4096
-                and (-(-rows // 64) + extra) * pairs <= sms * 2
+                and (further // 64 + ragged) * pairs <= sms * 2
             )
             or (
                 width <= 192
-                and (keys <= 512 or rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
+                and (keys <= 512 or rows <= 64 or (further // 64 + ragged) * pairs <= sms)
             )
         )
     ):
         choice = Choice(
             5, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_128_64_0517fc"),
-            (pieces_maps_keys1024, min((-(-rows // 64) + extra) * pairs * 1, sms * 2)),
+            (pieces_maps_keys1024, min((further // 64 + ragged) * pairs * 1, sms * 2)),
             (
                 pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
                 sms * 512 * width if width > 96 and splits > 1 else 0,
@@ -157,9 +158,9 @@ def candidates(
     # 6: Hopper: wgmma and TMA, bit map of the mask; two consumer warpgroups
     if (
         arch in SOME_2 and maps >= 1 and keys <= 65536 and pieces_maps_keys1024 * 4096 <= 1073741824
-        and paged == 0 and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and paged == 0 and (further // 128 + ragged) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456
-        and not (rows <= 16 or rows < extra * 16)
+        and rows > ragged * 16
         and (
             width <= 192
             or not (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
@@ -167,7 +168,7 @@ def candidates(
     ):
         choice = Choice(
             6, ("attention_mask_b8_8_69e8be", "attention_wgmma_masked_bf16_128_128_1bf0ad"),
-            (pieces_maps_keys1024, min((-(-rows // 128) + extra) * pairs * 1, sms * 1)),
+            (pieces_maps_keys1024, min((further // 128 + ragged) * pairs * 1, sms * 1)),
             (
                 pieces_maps_keys1024 * 4096, pieces_maps_keys1024 * 8,
                 sms * 512 * width if width > 128 and splits > 1 else 0,
@@ -178,61 +179,61 @@ def candidates(
     # 7: Hopper: wgmma and TMA; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and paged == 0 and width <= 192
-        and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
-        and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
-        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647
-        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
+        and (further // 64 + ragged) * pairs * splits + sms * 2 <= 2147483647
+        and (further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
+        and (further // 64 + ragged) * pairs * 16 <= 2147483647 and rows > ragged * 16
+        and large < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
-        and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
+        and (rows <= 64 or (further // 64 + ragged) * pairs * splits <= sms)
     ):
         choice = Choice(
             7, ("attention_wgmma_split_bf16_128_64_4361de", "attention_join_bf16_128_64_78c4b7"),
             (
-                min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
-                (-(-rows // 64) + extra) * pairs * 4,
-            ), ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
+                min((further // 64 + ragged) * pairs * splits, sms * 2),
+                (further // 64 + ragged) * pairs * 16,
+            ), ((further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 8: Hopper: wgmma and TMA; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and paged == 0
-        and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
-        and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
-        and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64
-        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
+        and (further // 128 + ragged) * pairs * splits + sms * 1 <= 2147483647
+        and (further // 128 + ragged) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
+        and (further // 128 + ragged) * pairs * 32 <= 2147483647 and rows > 64
+        and rows > ragged * 16 and large < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
             8, ("attention_wgmma_split_bf16_128_128_b641ac", "attention_join_bf16_128_128_3636ba"),
             (
-                min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
-                (-(-rows // 128) + extra) * pairs * 8,
-            ), ((-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) * 4,),
+                min((further // 128 + ragged) * pairs * splits, sms * 1),
+                (further // 128 + ragged) * pairs * 32,
+            ), ((further // 128 + ragged) * pairs * splits * min(rows, 128) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 9: Hopper: wgmma and TMA; three consumer warpgroups
     if (
         arch in SOME_2 and paged == 0 and width <= 128
-        and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (further // 192 + ragged) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
-        and not (rows <= 16 or rows < extra * 16) and rows > 96 and depth <= 96 and width <= 96
-        and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        and rows > ragged * 16 and rows > 96 and depth <= 96 and width <= 96
+        and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
         and not (
             depth <= 128 and width <= 128 and keys <= 4096
-            and (-(-rows // 64) + extra) * pairs <= sms * 2
+            and (further // 64 + ragged) * pairs <= sms * 2
         )
     ):
         choice = Choice(
             9, ("attention_wgmma_bf16_64_192_224e61",),
-            (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
+            (min((further // 192 + ragged) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
@@ -240,23 +241,23 @@ def candidates(
     # 10: Hopper: wgmma and TMA; one consumer warpgroup
     if (
         arch in SOME_2 and paged == 0 and width <= 192
-        and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
+        and (further // 64 + ragged) * pairs * 1 + sms * 2 <= 2147483647
         and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456
-        and not (rows <= 16 or rows < extra * 16)
+        and rows > ragged * 16
         and (
             (
                 depth <= 128 and width <= 128 and keys <= 4096
-                and (-(-rows // 64) + extra) * pairs <= sms * 2
+                and (further // 64 + ragged) * pairs <= sms * 2
             )
             or (
                 width <= 192
-                and (keys <= 512 or rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
+                and (keys <= 512 or rows <= 64 or (further // 64 + ragged) * pairs <= sms)
             )
         )
     ):
         choice = Choice(
             10, ("attention_wgmma_bf16_128_64_a0c370",),
-            (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
+            (min((further // 64 + ragged) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
@@ -264,9 +265,9 @@ def candidates(
     # 11: Hopper: wgmma and TMA; two consumer warpgroups
     if (
         arch in SOME_2 and paged == 0
-        and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (further // 128 + ragged) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456
-        and not (rows <= 16 or rows < extra * 16)
+        and rows > ragged * 16
         and (
             width <= 192
             or not (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
@@ -274,7 +275,7 @@ def candidates(
     ):
         choice = Choice(
             11, ("attention_wgmma_bf16_128_128_6abddf",),
-            (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
+            (min((further // 128 + ragged) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
@@ -282,36 +283,36 @@ def candidates(
     # 12: Hopper: wgmma and TMA, paged keys; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and paged >= 16 and width <= 192
-        and (-(-rows // 64) + extra) * pairs * splits + sms * 2 <= 2147483647
-        and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
-        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647
-        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
+        and (further // 64 + ragged) * pairs * splits + sms * 2 <= 2147483647
+        and (further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
+        and (further // 64 + ragged) * pairs * 16 <= 2147483647 and rows > ragged * 16
+        and large < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
-        and (rows <= 64 or (-(-rows // 64) + extra) * pairs * splits <= sms)
+        and (rows <= 64 or (further // 64 + ragged) * pairs * splits <= sms)
     ):
         choice = Choice(
             12,
             ("attention_wgmma_paged_split_bf16_128_64_7c1a3e", "attention_join_bf16_128_64_78c4b7"),
             (
-                min((-(-rows // 64) + extra) * pairs * splits, sms * 2),
-                (-(-rows // 64) + extra) * pairs * 4,
-            ), ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
+                min((further // 64 + ragged) * pairs * splits, sms * 2),
+                (further // 64 + ragged) * pairs * 16,
+            ), ((further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 13: Hopper: wgmma and TMA, paged keys; few rows, many keys: a CTA computes a split
     if (
         arch in SOME_2 and paged >= 16
-        and (-(-rows // 128) + extra) * pairs * splits + sms * 1 <= 2147483647
-        and (-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
-        and (-(-rows // 128) + extra) * pairs * 8 <= 2147483647 and rows > 64
-        and not (rows <= 16 or rows < extra * 16) and large < sms * 2
+        and (further // 128 + ragged) * pairs * splits + sms * 1 <= 2147483647
+        and (further // 128 + ragged) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
+        and (further // 128 + ragged) * pairs * 32 <= 2147483647 and rows > 64
+        and rows > ragged * 16 and large < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
         ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
     ):
         choice = Choice(
@@ -321,27 +322,27 @@ def candidates(
                 "attention_join_bf16_128_128_3636ba",
             ),
             (
-                min((-(-rows // 128) + extra) * pairs * splits, sms * 1),
-                (-(-rows // 128) + extra) * pairs * 8,
-            ), ((-(-rows // 128) + extra) * pairs * splits * min(rows, 128) * (width + 4) * 4,),
+                min((further // 128 + ragged) * pairs * splits, sms * 1),
+                (further // 128 + ragged) * pairs * 32,
+            ), ((further // 128 + ragged) * pairs * splits * min(rows, 128) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 14: Hopper: wgmma and TMA, paged keys; three consumer warpgroups
     if (
         arch in SOME_2 and paged >= 16 and width <= 128
-        and (-(-rows // 192) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (further // 192 + ragged) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
-        and not (rows <= 16 or rows < extra * 16) and rows > 96 and depth <= 96 and width <= 96
-        and -(-((-(-rows // 192) + extra) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        and rows > ragged * 16 and rows > 96 and depth <= 96 and width <= 96
+        and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
         and not (
             depth <= 128 and width <= 128 and keys <= 4096
-            and (-(-rows // 64) + extra) * pairs <= sms * 2
+            and (further // 64 + ragged) * pairs <= sms * 2
         )
     ):
         choice = Choice(
             14, ("attention_wgmma_paged_bf16_64_192_133798",),
-            (min((-(-rows // 192) + extra) * pairs * 1, sms * 1),),
+            (min((further // 192 + ragged) * pairs * 1, sms * 1),),
             (sms * 768 * width if width > 85 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
@@ -349,23 +350,23 @@ def candidates(
     # 15: Hopper: wgmma and TMA, paged keys; one consumer warpgroup
     if (
         arch in SOME_2 and paged >= 16 and width <= 192
-        and (-(-rows // 64) + extra) * pairs * 1 + sms * 2 <= 2147483647
+        and (further // 64 + ragged) * pairs * 1 + sms * 2 <= 2147483647
         and (sms * 512 * width if width > 96 and splits > 1 else 0) <= 268435456
-        and not (rows <= 16 or rows < extra * 16)
+        and rows > ragged * 16
         and (
             (
                 depth <= 128 and width <= 128 and keys <= 4096
-                and (-(-rows // 64) + extra) * pairs <= sms * 2
+                and (further // 64 + ragged) * pairs <= sms * 2
             )
             or (
                 width <= 192
-                and (keys <= 512 or rows <= 64 or (-(-rows // 64) + extra) * pairs <= sms)
+                and (keys <= 512 or rows <= 64 or (further // 64 + ragged) * pairs <= sms)
             )
         )
     ):
         choice = Choice(
             15, ("attention_wgmma_paged_bf16_128_64_ddbeea",),
-            (min((-(-rows // 64) + extra) * pairs * 1, sms * 2),),
+            (min((further // 64 + ragged) * pairs * 1, sms * 2),),
             (sms * 512 * width if width > 96 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
@@ -373,9 +374,9 @@ def candidates(
     # 16: Hopper: wgmma and TMA, paged keys; two consumer warpgroups
     if (
         arch in SOME_2 and paged >= 16
-        and (-(-rows // 128) + extra) * pairs * 1 + sms * 1 <= 2147483647
+        and (further // 128 + ragged) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 512 * width if width > 128 and splits > 1 else 0) <= 268435456
-        and not (rows <= 16 or rows < extra * 16)
+        and rows > ragged * 16
         and (
             width <= 192
             or not (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
@@ -383,7 +384,7 @@ def candidates(
     ):
         choice = Choice(
             16, ("attention_wgmma_paged_bf16_128_128_e230e2",),
-            (min((-(-rows // 128) + extra) * pairs * 1, sms * 1),),
+            (min((further // 128 + ragged) * pairs * 1, sms * 1),),
             (sms * 512 * width if width > 128 and splits > 1 else 0,),
         )
         yield Candidate(0.0, choice)
@@ -391,75 +392,75 @@ def candidates(
     # 17: few rows: a cluster of 4 CTAs shares 16 rows
     if (
         arch in SOME_1 and splits == 1 and depth <= 128 and width <= 128
-        and (-(-rows // 16) + extra) * pairs * 1 * 4 <= 2147483647
-        and (rows <= 16 or rows < extra * 16) and keys > 256
-        and (-(-rows // 16) + extra) * pairs * 1 * 4 * 16 <= sms * 15
+        and (further // 16 + ragged) * pairs * 1 * 4 <= 2147483647 and rows <= ragged * 16
+        and keys > 256
+        and (usual * splits * 4 * 16 <= sms * 15 or (paged > 0 and usual * splits * 4 <= sms))
     ):
         choice = Choice(
             17, ("attention_cluster_bf16_128_16_5d07f1",),
-            ((-(-rows // 16) + extra) * pairs * 1 * 4,), (),
+            ((further // 16 + ragged) * pairs * 1 * 4,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 18: few rows: a cluster of 4 CTAs shares 16 rows
     if (
         arch in SOME_1 and depth <= 128 and width <= 128
-        and (-(-rows // 16) + extra) * pairs * splits * 4 <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
+        and (further // 16 + ragged) * pairs * splits * 4 <= 2147483647
+        and (further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (further // 16 + ragged) * pairs * 4 <= 2147483647 and rows <= ragged * 16
         and keys > 256 and splits > 1
-        and (-(-rows // 16) + extra) * pairs * splits * 4 * 16 <= sms * 15
+        and (usual * splits * 4 * 16 <= sms * 15 or (paged > 0 and usual * splits * 4 <= sms))
     ):
         choice = Choice(
             18,
             (
                 "attention_cluster_split_bf16_128_16_4f69be",
-                "attention_decode_join_bf16_128_16_5e58c0",
+                "attention_decode_join_bf16_128_16_47071a",
             ),
-            ((-(-rows // 16) + extra) * pairs * splits * 4, (-(-rows // 16) + extra) * pairs * 1),
-            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+            ((further // 16 + ragged) * pairs * splits * 4, (further // 16 + ragged) * pairs * 4),
+            ((further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 19: few rows: a cluster of 8 CTAs shares 16 rows
     if (
-        arch in SOME_1 and splits == 1 and (-(-rows // 16) + extra) * pairs * 1 * 8 <= 2147483647
-        and (rows <= 16 or rows < extra * 16) and keys > 256
-        and (-(-rows // 16) + extra) * pairs * 1 * 8 * 16 <= sms * 15
+        arch in SOME_1 and splits == 1 and (further // 16 + ragged) * pairs * 1 * 8 <= 2147483647
+        and rows <= ragged * 16 and keys > 256
+        and (usual * splits * 8 * 16 <= sms * 15 or (paged > 0 and usual * splits * 8 <= sms))
     ):
         choice = Choice(
             19, ("attention_cluster_bf16_128_16_182c19",),
-            ((-(-rows // 16) + extra) * pairs * 1 * 8,), (),
+            ((further // 16 + ragged) * pairs * 1 * 8,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 20: few rows: a cluster of 8 CTAs shares 16 rows
     if (
-        arch in SOME_1 and (-(-rows // 16) + extra) * pairs * splits * 8 <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647 and (rows <= 16 or rows < extra * 16)
+        arch in SOME_1 and (further // 16 + ragged) * pairs * splits * 8 <= 2147483647
+        and (further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (further // 16 + ragged) * pairs * 4 <= 2147483647 and rows <= ragged * 16
         and keys > 256 and splits > 1
-        and (-(-rows // 16) + extra) * pairs * splits * 8 * 16 <= sms * 15
+        and (usual * splits * 8 * 16 <= sms * 15 or (paged > 0 and usual * splits * 8 <= sms))
     ):
         choice = Choice(
             20,
             (
                 "attention_cluster_split_bf16_128_16_ac2156",
-                "attention_decode_join_bf16_128_16_5e58c0",
+                "attention_decode_join_bf16_128_16_47071a",
             ),
-            ((-(-rows // 16) + extra) * pairs * splits * 8, (-(-rows // 16) + extra) * pairs * 1),
-            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+            ((further // 16 + ragged) * pairs * splits * 8, (further // 16 + ragged) * pairs * 4),
+            ((further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 21: few rows: 16 warps share 16 rows, a CTA streams a split of the keys
     if (
         arch in SOME_1 and depth <= 128 and width <= 128
-        and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (further // 16 + ragged) * pairs * splits <= 2147483647
+        and (further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (further // 16 + ragged) * pairs * 4 <= 2147483647
         and (
-            rows <= 16 or rows < extra * 16
+            rows <= ragged * 16
             or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
         ) and splits > 1
         and (
@@ -468,25 +469,25 @@ def candidates(
                 not (sms * 9 <= usual * 10 and usual <= sms * 2)
                 and -(-usual // (sms * 2)) * sms * 16 > usual * 9
             )
-        ) and fewest * splits <= sms
+        ) and usual * splits <= sms
     ):
         choice = Choice(
             21,
             (
                 "attention_decode_split_bf16_128_16_b05ffd",
-                "attention_decode_join_bf16_128_16_5e58c0",
-            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
-            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+                "attention_decode_join_bf16_128_16_47071a",
+            ), ((further // 16 + ragged) * pairs * splits, (further // 16 + ragged) * pairs * 4),
+            ((further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 22: few rows: 8 warps share 16 rows, a CTA streams a split of the keys
     if (
-        arch in SOME_0 and (-(-rows // 16) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        arch in SOME_0 and (further // 16 + ragged) * pairs * splits <= 2147483647
+        and (further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (further // 16 + ragged) * pairs * 4 <= 2147483647
         and (
-            rows <= 16 or rows < extra * 16
+            rows <= ragged * 16
             or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
         ) and splits > 1
         and (
@@ -501,19 +502,19 @@ def candidates(
             22,
             (
                 "attention_decode_split_bf16_128_16_8e2909",
-                "attention_decode_join_bf16_128_16_5e58c0",
-            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
-            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+                "attention_decode_join_bf16_128_16_47071a",
+            ), ((further // 16 + ragged) * pairs * splits, (further // 16 + ragged) * pairs * 4),
+            ((further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 23: few rows: 4 warps share 16 rows, a CTA streams a split of the keys
     if (
-        (-(-rows // 16) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        (further // 16 + ragged) * pairs * splits <= 2147483647
+        and (further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
+        and (further // 16 + ragged) * pairs * 4 <= 2147483647
         and (
-            rows <= 16 or rows < extra * 16
+            rows <= ragged * 16
             or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
         ) and splits > 1
         and (
@@ -528,94 +529,94 @@ def candidates(
             23,
             (
                 "attention_decode_split_bf16_128_16_4e76ec",
-                "attention_decode_join_bf16_128_16_5e58c0",
-            ), ((-(-rows // 16) + extra) * pairs * splits, (-(-rows // 16) + extra) * pairs * 1),
-            ((-(-rows // 16) + extra) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
+                "attention_decode_join_bf16_128_16_47071a",
+            ), ((further // 16 + ragged) * pairs * splits, (further // 16 + ragged) * pairs * 4),
+            ((further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 24: few rows: 16 warps share 16 rows, a CTA streams all keys
     if (
         arch in SOME_1 and depth <= 128 and width <= 128
-        and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        and (further // 16 + ragged) * pairs * 1 <= 2147483647
         and (
-            rows <= 16 or rows < extra * 16
+            rows <= ragged * 16
             or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
         ) and fewest <= sms and keys > 128
     ):
         choice = Choice(
-            24, ("attention_decode_bf16_128_16_67201f",), ((-(-rows // 16) + extra) * pairs * 1,),
+            24, ("attention_decode_bf16_128_16_67201f",), ((further // 16 + ragged) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
     # 25: few rows: 8 warps share 16 rows, a CTA streams all keys
     if (
-        arch in SOME_0 and (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        arch in SOME_0 and (further // 16 + ragged) * pairs * 1 <= 2147483647
         and (
-            rows <= 16 or rows < extra * 16
+            rows <= ragged * 16
             or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
         ) and fewest <= sms
     ):
         choice = Choice(
-            25, ("attention_decode_bf16_128_16_86f450",), ((-(-rows // 16) + extra) * pairs * 1,),
+            25, ("attention_decode_bf16_128_16_86f450",), ((further // 16 + ragged) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
     # 26: few rows: 4 warps share 16 rows, a CTA streams all keys
     if (
-        (-(-rows // 16) + extra) * pairs * 1 <= 2147483647
+        (further // 16 + ragged) * pairs * 1 <= 2147483647
         and (
-            rows <= 16 or rows < extra * 16
+            rows <= ragged * 16
             or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
         )
     ):
         choice = Choice(
-            26, ("attention_decode_bf16_128_16_ca344b",), ((-(-rows // 16) + extra) * pairs * 1,),
+            26, ("attention_decode_bf16_128_16_ca344b",), ((further // 16 + ragged) * pairs * 1,),
             (),
         )
         yield Candidate(0.0, choice)
         return
     # 27: portable; few rows, many keys: a CTA computes a split
     if (
-        (-(-rows // 64) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
-        and (-(-rows // 64) + extra) * pairs * 4 <= 2147483647 and rows > 32 and splits > 1
-        and (-(-rows // 64) + extra) * pairs * 1 < sms * 2
+        (further // 64 + ragged) * pairs * splits <= 2147483647
+        and (further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
+        and (further // 64 + ragged) * pairs * 16 <= 2147483647 and rows > 32 and splits > 1
+        and (further // 64 + ragged) * pairs * 1 < sms * 2
     ):
         choice = Choice(
             27, ("attention_split_bf16_128_64_0c676b", "attention_join_bf16_128_64_78c4b7"),
-            ((-(-rows // 64) + extra) * pairs * splits, (-(-rows // 64) + extra) * pairs * 4),
-            ((-(-rows // 64) + extra) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
+            ((further // 64 + ragged) * pairs * splits, (further // 64 + ragged) * pairs * 16),
+            ((further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 28: portable; a CTA streams all keys
-    if arch in SOME_3 and (-(-rows // 64) + extra) * pairs * 1 <= 2147483647 and rows > 32:
+    if arch in SOME_3 and (further // 64 + ragged) * pairs * 1 <= 2147483647 and rows > 32:
         choice = Choice(
-            28, ("attention_bf16_128_64_52ca21",), ((-(-rows // 64) + extra) * pairs * 1,), (),
+            28, ("attention_bf16_128_64_52ca21",), ((further // 64 + ragged) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return
     # 29: portable; few rows, many keys: a CTA computes a split
     if (
-        (-(-rows // 32) + extra) * pairs * splits <= 2147483647
-        and (-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) <= 67108864
-        and (-(-rows // 32) + extra) * pairs * 2 <= 2147483647 and splits > 1
-        and (-(-rows // 32) + extra) * pairs * 1 < sms * 2
+        (further // 32 + ragged) * pairs * splits <= 2147483647
+        and (further // 32 + ragged) * pairs * splits * min(rows, 32) * (width + 4) <= 67108864
+        and (further // 32 + ragged) * pairs * 8 <= 2147483647 and splits > 1
+        and (further // 32 + ragged) * pairs * 1 < sms * 2
     ):
         choice = Choice(
             29, ("attention_split_bf16_128_32_c91f63", "attention_join_bf16_128_32_50a8bc"),
-            ((-(-rows // 32) + extra) * pairs * splits, (-(-rows // 32) + extra) * pairs * 2),
-            ((-(-rows // 32) + extra) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
+            ((further // 32 + ragged) * pairs * splits, (further // 32 + ragged) * pairs * 8),
+            ((further // 32 + ragged) * pairs * splits * min(rows, 32) * (width + 4) * 4,),
         )
         yield Candidate(0.0, choice)
         return
     # 30: portable; a CTA streams all keys
-    if (-(-rows // 32) + extra) * pairs * 1 <= 2147483647:
+    if (further // 32 + ragged) * pairs * 1 <= 2147483647:
         choice = Choice(
-            30, ("attention_bf16_128_32_ba4365",), ((-(-rows // 32) + extra) * pairs * 1,), (),
+            30, ("attention_bf16_128_32_ba4365",), ((further // 32 + ragged) * pairs * 1,), (),
         )
         yield Candidate(0.0, choice)
         return

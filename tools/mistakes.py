@@ -116,6 +116,13 @@ MISTAKES = (
         kernel("staged_832x32_any"),
     ),
     Mistake(
+        "rows with gaps taken for a block",
+        "ptxgen/ops/row_reductions.py",
+        "(down == width or count == 1)",
+        "(down >= width or count == 1)",
+        tests("test_row_reductions.py", "dense_rows_have_no_gaps"),
+    ),
+    Mistake(
         "two stages by a route that has one",
         SPEC + "row_reductions.py",
         "WAY.eq(1) if self.is_last and self.stage == 0 else WAY >= 1",
@@ -255,6 +262,20 @@ MISTAKES = (
         '{{ stages.write(plan.row_outputs, "threadIdx.x == 0") }}',
         '{{ stages.write(plan.row_outputs, "threadIdx.x == THREADS") }}',
         golden("row_reductions_*_staged_416x32_any_*"),
+    ),
+    Mistake(
+        "groups of a dense row added in another order",
+        TEMPLATE + "row_reductions/dense.cu.j2",
+        "if (i % {{ 2 ** k }} == {{ 2 ** k - 1 }}) {",
+        "if (i % {{ 2 ** k }} == 0) {",
+        tests("test_row_reductions.py", "dense_rows_of_every_alignment"),
+    ),
+    Mistake(
+        "half a word of a dense row written for its neighbour",
+        TEMPLATE + "row_reductions/dense.cu.j2",
+        "p[half ? 0 : GROUP - 2] = (T)(half ? w[0] : w[N - 1]);",
+        "p[half ? 0 : GROUP - 2] = (T)w[N - 1];",
+        tests("test_row_reductions.py", "dense_rows_of_every_alignment"),
     ),
     Mistake(
         "results of rows of several launches that nobody writes",

@@ -27,7 +27,7 @@ from ptxgen.program.build import Builder, ProgramBuilder
 from ptxgen.program.operation import Backward, Gradients, Op
 from ptxgen.program.parameters import ARRAY, OPTION, OPTIONAL, Parameter, outward
 from ptxgen.spec import Problem
-from ptxgen.spec.row_reductions import DOWN_COLS, DOWN_MAX, facts, reads
+from ptxgen.spec.row_reductions import DOWN_COLS, DOWN_MAX, READ_MAX, facts, reads
 from ptxgen.tiles.row_reductions import DOWN, KEY
 
 
@@ -91,16 +91,18 @@ def asked(
     ``variant``: operation and dtypes, as text; ``given``, ``targets``: arguments and results by
     name; ``numbers``: scalars by name; ``title``: the problem's name (default: the operation's).
     """
-    scalars, vector = _scalars(row, given, count, width)
+    scalars, vector, dense = _scalars(row, given, count, width)
     scalars += [(name.upper(), value) for name, value in numbers.items()]
     for name, target in targets.items():
         element = row.results[name][0] == "element"
         found = alignment(name, target, *((width,) if element else ()))
         vector = vector and (not element or found >= _unit(target.itemsize))
+        dense = dense and (not element or alignment(name, target) == ALIGN_MAX)
         check_contiguous("out", target, result=True)
     read = {i.name for i in formula_of(variant).inputs}  # some options leave arrays unread
     bind = {n: x for n, x in given.items() if n in read} | dict(targets)
-    made = partial(problem, title or row.name, row, variant, count, width, vector, scalars)
+    lies = vector, dense
+    made = partial(problem, title or row.name, row, variant, count, width, lies, scalars)
     return made, bind
 
 
@@ -132,13 +134,14 @@ Chosen = Annotated[str | None, CHOSEN]
 
 def _scalars(
     row: RowOp, given: Mapping[str, Buffer], count: int, width: int
-) -> tuple[list[tuple[str, int | float]], bool]:
+) -> tuple[list[tuple[str, int | float]], bool, bool]:
     """Checks the arrays ``given`` (by name) of a launch over ``count`` rows of ``width`` elements.
-    Returns its scalars, COLS (``width``) and for each matrix LD_NAME, elements from row to row; and
-    whether all arrays admit vector loads.
+    Returns its scalars, COLS (``width``) and for each matrix LD_NAME, elements from row to row;
+    whether all arrays admit vector loads; and whether they do so from their first element on, and
+    rows have no gaps between them.
     """
     scalars: list[tuple[str, int | float]] = [("COLS", width)]
-    vector = width % GROUP == 0
+    vector, dense = width % GROUP == 0, True
     for name, view in given.items():
         least, kind = _unit(view.itemsize), row.arrays[name]
         if kind == "element":
@@ -146,10 +149,12 @@ def _scalars(
             pitch = leading(count, width, down, view.itemsize)
             scalars.append((f"LD_{name.upper()}", pitch))
             vector = vector and alignment(name, view, pitch) >= least
+            dense = dense and alignment(name, view) == ALIGN_MAX and (down == width or count == 1)
         else:
-            vector = alignment(name, view) >= (least if kind == "column" else 0) and vector
+            aligned = alignment(name, view) >= (least if kind == "column" else 0)
+            vector, dense = vector and aligned, dense and aligned
             check_contiguous(name, view)
-    return scalars, vector
+    return scalars, vector, dense
 
 
 def _unit(itemsize: int) -> int:
@@ -210,14 +215,15 @@ def problem(
     variant: str,
     count: int,
     width: int,
-    vector: bool,
+    lies: tuple[bool, bool],
     scalars: list[tuple[str, int | float]],
 ) -> Problem:
     """Returns the problem of operation ``row`` over ``count`` rows of ``width`` elements.
-    ``title``: its name; ``variant``: operation and dtypes, as text; ``vector``: whether all arrays
-    admit vector loads. Raises ShapeError if sums down the columns (:attr:`RowOp.down`) are too
-    large.
+    ``title``: its name; ``variant``: operation and dtypes, as text; ``lies``: whether all arrays
+    admit vector loads, and whether their rows have no gaps between them and begin at 16 bytes.
+    Raises ShapeError if sums down the columns (:attr:`RowOp.down`) are too large.
     """
+    vector, dense = lies
     what = f"{title} M={count} N={width}"
     # kernels for one column serve rows without elements
     sizes = ("ROWS", count), ("COLS", max(width, 1)), ("VECTOR", int(vector))
@@ -229,7 +235,8 @@ def problem(
             )
         down = ("ROWS", max(count, 1)), *sizes[1:], ("READ", reads(variant))
         return Problem(DOWN, variant, down, (*scalars, ("ROWS", count)), what)
-    values = (*sizes, *facts(variant).items())
+    known = facts(variant) if dense else {**facts(variant), "DENSE": READ_MAX}
+    values = (*sizes, *known.items())
     return Problem(KEY, variant, values, tuple(scalars), what)
 
 

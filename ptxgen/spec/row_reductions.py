@@ -9,6 +9,8 @@
 ``MOVED``          bytes read and written for each element, over all arrays and results
 ``WORK``           operations for each element
 ``PASSES``         number of stages, with the one that writes results
+``DENSE``          READ, if elements of all arrays and results have the same size, rows have no gaps
+                   between them, and arrays begin at 16 bytes; else 64
 ``WAY``            1 if there is one stage and no result for elements; 0 if split kernels do not
                    apply (more than two stages, or too many reductions); else 2
 ``LEAVES``         ceil(COLS / LEAF), of the contract; ``BRANCHES`` likewise
@@ -55,7 +57,7 @@ from ptxgen.spec.space import SIZE, SMS_MAX, Between, OneOf, Space
 ROWS, COLS, VECTOR, HELD = var("ROWS"), var("COLS"), var("VECTOR"), var("HELD")
 BRANCHES, READ = var("BRANCHES"), var("READ")
 LEAVES, SMS, WAY = var("LEAVES"), var("SMS"), var("WAY")
-MOVED, WORK, PASSES = var("MOVED"), var("WORK"), var("PASSES")
+MOVED, WORK, PASSES, DENSE = var("MOVED"), var("WORK"), var("PASSES"), var("DENSE")
 LANE_SUMS = var("LANE_SUMS")
 DOWN_RESULTS_MAX = 2
 """Most results of a formula that are sums down rows; their partial sums have 8 bytes each."""
@@ -69,7 +71,7 @@ EARLY_PREFETCH_MAX = 16
 """Most registers of a lane for operands with one element a column (such as a norm's weight) that
 are loaded together with the row. If they need more, they are loaded when a stage uses them."""
 READ_MAX = 64
-"""Largest value of the variable READ, the bytes that are read for each element."""
+"""Largest value of the variables READ, the bytes that are read for each element, and DENSE."""
 
 SPACE = Space(
     "rows by formula",
@@ -83,6 +85,7 @@ SPACE = Space(
         ("MOVED", SIZE),
         ("WORK", SIZE),
         ("PASSES", SIZE),
+        ("DENSE", Between(1, READ_MAX)),
         ("SMS", Between(1, SMS_MAX)),
     ),
     derived=(("LEAVES", ceil_div(COLS, LEAF)), ("BRANCHES", ceil_div(COLS, LEAF * BRANCH))),
@@ -147,9 +150,24 @@ def reads(variant: str) -> int:
 
 
 @cache
+def dense_bytes(variant: str) -> int:
+    """Returns the value of the variable DENSE for ``variant``: bytes that a kernel reads for each
+    element, where rows have no gaps between them. It is :data:`READ_MAX`, too many for every
+    kernel, if elements have several sizes, or results do not fit in the place of the arrays.
+    """
+    found = plan(variant, False)
+    arrays = [*found.elements, *found.element_outputs]
+    fits = len(found.element_outputs) <= len(found.elements) and not found.downs
+    if not fits or {x.nbytes for x in arrays} not in ({2}, {4}, {8}):
+        return READ_MAX
+    return min(sum(x.nbytes for x in found.elements), READ_MAX)
+
+
+@cache
 def facts(variant: str) -> Mapping[str, int]:
     """Returns the variables of a problem that depend on ``variant`` alone, by name: HELD, READ,
-    WAY, MOVED, WORK and PASSES (the module's docstring defines them).
+    WAY, MOVED, WORK, PASSES and DENSE (the module's docstring defines them). DENSE is that of rows
+    without gaps between them, from 16 bytes on.
     """
     found = plan(variant, False)
     moved = sum(x.nbytes for x in (*found.elements, *found.element_outputs))
@@ -161,13 +179,14 @@ def facts(variant: str) -> Mapping[str, int]:
             "MOVED": max(moved, 1),
             "WORK": max(row_reductions.formula(variant).work, 1),
             "PASSES": len(found.all_stages),
+            "DENSE": dense_bytes(variant),
         }
     )
 
 
 SPLIT = ("branches", "combine", "finish")
 DOWN = ("lane", "lanes")
-PARTS = ("held", "cluster", "staged", "streamed", *SPLIT, *DOWN)
+PARTS = ("held", "dense", "cluster", "staged", "streamed", *SPLIT, *DOWN)
 
 
 @dataclass(frozen=True)
@@ -178,6 +197,9 @@ class RowSpec(KernelSpec):
 
     - "held": ``warps`` warps share a row and keep its elements in registers;
     - "cluster": ``cluster`` CTAs keep a row in registers and exchange their leaves' sums;
+    - "dense": ``lanes`` lanes compute a row of at most ``most_cols`` columns. Each warp copies a
+      block of rows without gaps to shared memory, ``buffer_itemsize`` bytes for each element;
+      results replace the elements there, and are copied back;
     - "staged": as "held", but persistent CTAs copy the next row to shared memory while they
       compute; it holds ``row_buffers`` rows of ``buffer_itemsize`` bytes an element;
     - "streamed": a CTA computes a row and reads it again for every stage;
@@ -210,6 +232,7 @@ class RowSpec(KernelSpec):
     buffer_itemsize: int = 2
     stage: int = 0
     is_last: bool = False
+    most_cols: int | None = None
     variant: str = "softmax x=bf16 > bf16"
     contract: Contract = CONTRACT
 
@@ -219,7 +242,7 @@ class RowSpec(KernelSpec):
         "part": "distribution of a row over threads",
         "warps": "warps that share a row",
         "leaves_per_warp": "leaves of a row that a warp holds at a time",
-        "rows_per_cta": "rows that a CTA computes, one a warp",
+        "rows_per_cta": "rows that a CTA computes at a time",
         "lanes": "lanes that share a row",
         "groups_per_lane": "groups of a leaf's elements that a lane holds",
         "cluster": "CTAs of a cluster, which computes one row",
@@ -229,6 +252,7 @@ class RowSpec(KernelSpec):
         "row_buffers": "rows that fit a CTA's shared memory",
         "buffer_itemsize": "bytes of an element in shared memory",
         "stage": "stage of an operation of several launches",
+        "most_cols": "columns of a row for which shared memory has room",
         "is_last": "whether this is the last possible stage, which writes a row's results",
         "variant": "operation and dtypes",
     }
@@ -239,7 +263,8 @@ class RowSpec(KernelSpec):
         check(self.threads <= 1024, name, "threads", self.threads, 1024)
         check(self.rows_per_cta == 1 or self.warps == 1, name, "warps of a row", self.warps, 1)
         short = self.lanes < LANES or self.groups_per_lane < LEAF // (LANES * GROUP)
-        alone = self.warps == self.leaves_per_warp == self.cluster == 1 and self.part == "held"
+        alone = self.warps == self.leaves_per_warp == self.cluster == 1
+        alone = alone and self.part in ("held", "dense")
         check(alone or not short, name, "warps of a short row", self.warps, 1)
         check(
             (self.part == "cluster") == (self.cluster > 1), name, "CTAs of a row", self.cluster, 1
@@ -252,6 +277,10 @@ class RowSpec(KernelSpec):
         downs = len(self.plan.downs)
         check((downs > 0) == (self.part in DOWN), name, "sums down rows", downs, self.part)
         check(downs <= DOWN_RESULTS_MAX, name, "sums down rows", downs, DOWN_RESULTS_MAX)
+        room = self.most_cols or 0
+        check((room > 0) == (self.part == "dense"), name, "most_cols", room, self.part)
+        unit = self.lanes * GROUP
+        check(room % unit == 0, name, "lanes of most_cols", room, unit)
         check(self.cluster <= 8, name, "CTAs of a cluster (portable)", self.cluster, 8)
         branch = self.part in ("streamed", "branches", "finish")
         whole = not branch or self.warps * self.leaves_per_warp == BRANCH
@@ -287,7 +316,7 @@ class RowSpec(KernelSpec):
     @property
     def label(self) -> str:
         of_row = self.lanes * self.warps * self.cluster
-        shape = f"{of_row}x{self.leaves_per_warp * self.groups_per_lane * GROUP}"
+        shape = f"{of_row}x{self.most_cols or self.leaves_per_warp * self.groups_per_lane * GROUP}"
         part = f"{self.part}{self.stage}" if self.part in ("branches", "combine") else self.part
         return f"{self.operation}_{self.dtype}_{part}_{shape}{'' if self.vectorized else '_any'}"
 
@@ -303,6 +332,8 @@ class RowSpec(KernelSpec):
     def shared_bytes(self) -> int:
         if self.part == "lane" and self.vectorized:
             return self.row_buffers * self.warps * self.buffer_itemsize * LEAF
+        if self.part == "dense":
+            return self.rows_per_cta * self.buffer_itemsize * self.capacity
         if self.part != "staged":
             return 0
         return (
@@ -315,6 +346,8 @@ class RowSpec(KernelSpec):
     @property
     def capacity(self) -> int:
         """Elements of a row that all warps of the kernel together hold at a time."""
+        if self.most_cols is not None:
+            return self.most_cols
         return (
             self.lanes
             * self.groups_per_lane
@@ -323,6 +356,11 @@ class RowSpec(KernelSpec):
             * self.leaves_per_warp
             * self.cluster
         )
+
+    @property
+    def levels(self) -> int:
+        """Levels of the tree in which "dense" adds rounds, each a group of every lane of a row."""
+        return max((self.capacity // (GROUP * self.lanes) - 1).bit_length(), 1)
 
     @property
     def leaves_of_row(self) -> int:
@@ -491,7 +529,8 @@ class RowSpec(KernelSpec):
             return None
         registers = 32 + self.leaves_per_warp * self.groups_per_lane * GROUP  # of a thread, about
         fitting = min(self._sm_registers // (self.threads * registers), 2048 // self.threads, 32)
-        slots = self.ctas_per_sm if self.persistent else max(fitting, self.ctas_per_sm)
+        fixed = self.persistent or self.part == "dense"  # by shared memory
+        slots = self.ctas_per_sm if fixed else max(fitting, self.ctas_per_sm)
         if self.part == "combine":
             step = Phase("fma", ceil_div(BRANCHES, BRANCH), NOTHING)
             return KernelCost(slots, self.grid, (step,), NOTHING, NOTHING, NOTHING)
@@ -504,6 +543,9 @@ class RowSpec(KernelSpec):
                 moved * PASSES,
                 BRANCHES * PASSES * (self.leaves_per_warp * self.groups_per_lane),
             )
+        if self.part == "dense":  # lanes without elements wait for those that have some
+            rounds = ceil_div(COLS, self.lanes * GROUP)
+            steps, share = PASSES * rounds, rounds * (self.lanes * GROUP)
         if self.rows_per_cta > 1:
             share = share * self.rows_per_cta
         ctas = ROWS if self.persistent else self.grid
@@ -517,10 +559,12 @@ class RowSpec(KernelSpec):
         found = []
         if self.vectorized and self.part not in ("combine", "lanes"):
             found.append(VECTOR >= 1)
-        if not self.vectorized and self.part not in ("staged", "lane"):
+        if not self.vectorized and self.part not in ("dense", "staged", "lane"):
             found.append(VECTOR <= 0)  # else the kernel with 16-byte vectors is faster
-        if self.part in ("held", "cluster", "staged", "lane"):
+        if self.part in ("held", "dense", "cluster", "staged", "lane"):
             found.append(COLS <= self.capacity)
+        if self.part == "dense":
+            found.append(DENSE <= self.buffer_itemsize)
         if self.part in ("held", "cluster", "staged"):
             found.append(HELD <= self.room)
         if self.part in ("staged", "lane"):
@@ -541,7 +585,9 @@ class RowSpec(KernelSpec):
         ]
         if self.part in DOWN:
             found = [("a row of a leaf, and beyond", ROWS + 2 * LEAF), ("blockIdx.x", self.grid)]
-        held = self.part in ("held", "cluster", "staged", "lane")
+        if self.part == "dense":
+            found.append(("own * cols, count * cols", COLS * WARP))
+        held = self.part in ("held", "dense", "cluster", "staged", "lane")
         chunk = self.capacity if held else BRANCH * LEAF
         found.append(("first element of a chunk, and all of it", COLS + 2 * chunk))
         return tuple((text, value, INDEX_MAX) for text, value in found)
@@ -549,7 +595,7 @@ class RowSpec(KernelSpec):
     @property
     def expects(self) -> tuple[Expect, ...]:
         found = list(super().expects)
-        if self.part not in ("combine", "finish", "lanes"):
+        if self.part not in ("combine", "finish", "lanes") and self.lanes > 1:
             found.append(Expect("shfl"))
         if self.cluster > 1:
             found.append(Expect("st.shared::cluster.b32"))

@@ -45,6 +45,16 @@ def _each(reason: str, *kernels: RowSpec) -> Iterator[Route]:
     return (Route((kernel,), reason=reason) for kernel in kernels)
 
 
+def _dense(lanes: int, itemsize: int) -> RowSpec:
+    """Returns the kernel of blocks of dense rows with ``lanes`` lanes a row, for arrays of
+    ``itemsize`` bytes an element together.
+    """
+    block = RowSpec(
+        "dense", lanes=lanes, groups_per_lane=1, rows_per_cta=64 // lanes, most_cols=128
+    )
+    return replace(block, vectorized=False, buffer_itemsize=itemsize, ctas_per_sm=8)
+
+
 def _rows() -> RouteTable:
     held, cluster = partial(RowSpec, "held"), partial(RowSpec, "cluster", 16)
     staged = partial(RowSpec, "staged", persistent=True)
@@ -53,6 +63,13 @@ def _rows() -> RouteTable:
         held(lanes=16, groups_per_lane=1, rows_per_cta=16),
         held(groups_per_lane=1, rows_per_cta=8),
         held(groups_per_lane=2, rows_per_cta=8),
+    )
+    dense = (
+        _dense(1, 2),
+        _dense(4, 2),
+        _dense(1, 4),
+        _dense(4, 4),
+        _dense(4, 8),
     )
     warp, four, eight = held(rows_per_cta=4), held(4), held(8)
     long, twice, streamed = (
@@ -69,6 +86,7 @@ def _rows() -> RouteTable:
         SPACE,
         (
             *_each("short rows: a warp computes a row, or half a warp", *short, warp),
+            *_each("many short rows without gaps: a lane computes a row, or four do", *dense),
             *_each("a CTA holds a row in registers", held(2), four, eight, held(16)),
             *_each(
                 "a CTA holds a row in registers, several CTAs an SM",

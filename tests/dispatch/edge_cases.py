@@ -233,7 +233,8 @@ def row(name: str, key: Key, route: Route, edge: Edge) -> Check | None:
     if route.main.part in DOWN:
         shape = 2, at["COLS"]
         return functools.partial(interp_cases.check_down, name, shape, "normal")
-    for operation, dtype in (("softmax", "bf16"), ("sum", "bf16"), ("softmax", "f32")):
+    softmax = [("softmax", dtype) for dtype in ("bf16", "f32", "f64")]
+    for operation, dtype in (softmax[0], ("sum", "bf16"), *softmax[1:]):
         made = TABLE[operation].variant({"x": dtype}, (dtype,))
         known = {**facts(made), "COLS": 16}
         values = at | known | {variable: known.get(variable, at[variable])}

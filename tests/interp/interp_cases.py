@@ -325,7 +325,8 @@ def rowwise(name: str) -> list[Check]:
     split = len(route.kernels) > 1
     if split and route.kernels[0].is_last:
         route = route.of("sum x=bf16 > bf16")
-    most = spec.capacity if spec.part in ("held", "cluster", "staged") else 2 * 1024 + 24
+    held = spec.part in ("held", "dense", "cluster", "staged")
+    most = spec.capacity if held else 2 * 1024 + 24
     # A multiple of 8, or, for what takes rows off 16 bytes, one less.
     widths = {min(most, w) // 8 * 8 - (not spec.vectorized) for w in (24, 1024 + 8, most)}
     widths |= set() if spec.vectorized else {min(most - 1, 1043)}

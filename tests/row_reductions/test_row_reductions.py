@@ -21,8 +21,10 @@ from ptxgen.errors import DtypeError, OptionError, ShapeError
 from ptxgen.numerics.dtype import FULL, NAMES
 from ptxgen.numerics.row_reductions import TABLE, formula
 from ptxgen.ops import OPERATIONS
+from ptxgen.ops.row_reductions import asked
 from ptxgen.oracle.reduction_order import reduce
 from ptxgen.oracle.row_reductions import compute
+from ptxgen.program.buffer import INPUT, Buffer, Memory
 from ptxgen.runtime.cpu import SMS, CpuDevice
 from ptxgen.spec.reduction_stages import Plan
 from ptxgen.spec.row_reductions import READ_MAX, RowSpec, facts, held, reads, way
@@ -91,6 +93,41 @@ def test_operations_have_their_bits_on_several_routes(name, turn):
     """
     dtype, width, route = turns()[name, turn]
     check(name, arrays(name, (3, width), dtype), route)
+
+
+DENSE = [r for r in TABLES["row_reductions",].routes if r.main.part == "dense"]
+
+
+@pytest.mark.parametrize("dtype", [bfloat16, np.float32])
+def test_dense_rows_of_every_alignment(dtype):
+    """Rows that share a word; rows aligned to 4, 8 and 16 bytes, whose lanes take their groups in
+    one to four orders. The last rows are no full block.
+    """
+    name = NAMES[np.dtype(dtype).name]
+    for cols in (1, 13, 18, 20, 24, 48, 64):
+        given = arrays("log_softmax", (35, cols), dtype)[:1]
+        for route in DENSE:
+            if route.main.buffer_itemsize == 4:
+                check("log_softmax", given, route.of(f"log_softmax x={name} > {name}").name)
+
+
+@pytest.mark.parametrize(
+    ("low", "strides", "dense"),
+    [(0, (24, 1), 4), (8, (24, 1), READ_MAX), (0, (32, 1), READ_MAX)],
+    ids=["dense", "off 16 bytes", "with gaps"],
+)
+def test_dense_rows_have_no_gaps(low, strides, dense):
+    """Rows that begin within 16 bytes, or have gaps between them, take other kernels."""
+    x = Buffer(Memory("x", INPUT, low=low), (40, 24), strides, "float32")
+    y = Buffer(Memory("y", INPUT), (40, 24), (24, 1), "float32")
+    variant = "softmax x=f32 > f32"
+    made, _ = asked(TABLE["softmax"], variant, {"x": x}, {"out": y}, {}, 40, 24)
+    values = dict(made().values)
+    assert values["DENSE"] == dense
+    space = TABLES["row_reductions",].space
+    env = space.environment({**values, "SMS": SMS})
+    fits = [r.main.buffer_itemsize for r in DENSE if r.requires.evaluate(env)]
+    assert fits == ([4, 4, 8] if dense == 4 else [])
 
 
 def test_the_order_of_a_sum_is_the_contracts():

@@ -962,16 +962,22 @@ MISTAKES = (
     Mistake(
         "columns of C^T read before all warps have stored them",
         TEMPLATE + "wgmma/store/transposed.cuh.j2",
-        "group_sync(group);\n#pragma unroll\n"
-        + " " * 24
-        + "for (unsigned i = 0; i < height; i += 16) {\n"
-        + " " * 28
-        + "const",
-        "__syncwarp();\n#pragma unroll\n"
-        + " " * 24
-        + "for (unsigned i = 0; i < height; i += 16) {\n"
-        + " " * 28
-        + "const",
+        "group_sync(group);\n" + " " * 24 + "if (!rows16)",
+        "__syncwarp();\n" + " " * 24 + "if (!rows16)",
+        tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
+    ),
+    Mistake(
+        "f32 outputs of C^T stored by vectors at addresses that are not aligned to them",
+        TEMPLATE + "wgmma/store/transposed.cuh.j2",
+        "!bias && n % 4 == 0 && steps % 4 == 0",
+        "!bias && n % 4 == 0",
+        tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
+    ),
+    Mistake(
+        "words of C^T stored beyond the last column",
+        TEMPLATE + "wgmma/store/transposed.cuh.j2",
+        "if (column + 1 < columns_left) to[1]",
+        "to[1]",
         tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
     ),
     Mistake(

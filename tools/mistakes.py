@@ -953,6 +953,20 @@ MISTAKES = (
         tests("test_interp_kernels.py", "test_stores and wgmma_tn_bf16_192x128x64"),
     ),
     Mistake(
+        "the last tile loads rows in the place of those that it stores",
+        TEMPLATE + "wgmma/load/tma.cuh.j2",
+        '"top_of(at)" if spec.overlapping_rows else "at.m0"',
+        '"at.m0"',
+        tests("test_interp_kernels.py", "test_stores and wgmma_nn_bf16_64x16x128"),
+    ),
+    Mistake(
+        "a row between two tiles that neither stores",
+        TEMPLATE + "wgmma/store/exchange.cuh.j2",
+        "at.m0 > row0 ? at.m0 - row0 : 0;",
+        "at.m0 > row0 ? at.m0 - row0 + 1 : 0;",
+        tests("test_interp_kernels.py", "test_stores and wgmma_nn_bf16_64x16x128"),
+    ),
+    Mistake(
         "rows of C^T stored in the place of others, by swapped operands",
         TEMPLATE + "wgmma/store/transposed.cuh.j2",
         "(i + lane % 8) * PITCH16",

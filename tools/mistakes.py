@@ -1023,6 +1023,20 @@ MISTAKES = (
         tests("test_interp_kernels.py", "test_stores and wgmma_tn_bf16_192x128x64"),
     ),
     Mistake(
+        "the last tile loads rows in the place of those that it stores",
+        TEMPLATE + "wgmma/load/tma.cuh.j2",
+        '"top_of(at)" if spec.overlapping_rows else "at.m0"',
+        '"at.m0"',
+        tests("test_interp_kernels.py", "test_stores and wgmma_nn_bf16_64x16x128"),
+    ),
+    Mistake(
+        "a row between two tiles that neither stores",
+        TEMPLATE + "wgmma/store/exchange.cuh.j2",
+        "at.m0 > row0 ? at.m0 - row0 : 0;",
+        "at.m0 > row0 ? at.m0 - row0 + 1 : 0;",
+        tests("test_interp_kernels.py", "test_stores and wgmma_nn_bf16_64x16x128"),
+    ),
+    Mistake(
         "rows of C^T stored in the place of others, by swapped operands",
         TEMPLATE + "wgmma/store/transposed.cuh.j2",
         "(i + lane % 8) * PITCH16",
@@ -1032,16 +1046,22 @@ MISTAKES = (
     Mistake(
         "columns of C^T read before all warps have stored them",
         TEMPLATE + "wgmma/store/transposed.cuh.j2",
-        "group_sync(group);\n#pragma unroll\n"
-        + " " * 24
-        + "for (unsigned i = 0; i < height; i += 16) {\n"
-        + " " * 28
-        + "const",
-        "__syncwarp();\n#pragma unroll\n"
-        + " " * 24
-        + "for (unsigned i = 0; i < height; i += 16) {\n"
-        + " " * 28
-        + "const",
+        "group_sync(group);\n" + " " * 24 + "if (!rows16)",
+        "__syncwarp();\n" + " " * 24 + "if (!rows16)",
+        tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
+    ),
+    Mistake(
+        "f32 outputs of C^T stored by vectors at addresses that are not aligned to them",
+        TEMPLATE + "wgmma/store/transposed.cuh.j2",
+        "!bias && n % 4 == 0 && steps % 4 == 0",
+        "!bias && n % 4 == 0",
+        tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
+    ),
+    Mistake(
+        "words of C^T stored beyond the last column",
+        TEMPLATE + "wgmma/store/transposed.cuh.j2",
+        "if (column + 1 < columns_left) to[1]",
+        "to[1]",
         tests("test_interp_kernels.py", "test_stores and wgmma_swapped_nn_bf16_104x128"),
     ),
     Mistake(

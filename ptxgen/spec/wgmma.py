@@ -40,6 +40,8 @@ ATOM = 8
 SPLITS = ("none", "serial", "workspace")
 STEP = 16
 """Length along k of one wgmma instruction, for 16-bit operands."""
+HIDDEN = 128 * 256
+"""Outputs of the smallest tile whose products take as long as TMA's loads of rows outside of A."""
 COORDINATE_MAX = (1 << 31) - 1
 """Largest coordinate of a tensor map: coordinates are signed 32-bit integers."""
 
@@ -354,6 +356,13 @@ class Ring:
         return self.a.bytes + self.b.bytes
 
     @property
+    def overlapping_rows(self) -> bool:
+        """Whether a tile that has more rows outside of A than inside ends at the last row instead,
+        and overlaps the tile before it. TMA takes longer for rows outside than for rows inside.
+        """
+        return False
+
+    @property
     def resident_clusters(self) -> Expr:
         """Clusters that are resident on the GPU at a time."""
         ctas = SMS if self.slots == 1 else SMS * self.slots
@@ -463,6 +472,11 @@ class WgmmaSpec(Ring, GemmSpec):
     def b(self) -> Operand:
         """Shared-memory tile of B."""
         return Operand("b", self.layout[1] == "T", self.bn, self.bk, self.cluster_m)
+
+    @property
+    def overlapping_rows(self) -> bool:
+        loaded = self.a.k_major and isinstance(self.load, Tma) and self.schedule.rows == "m"
+        return loaded and self.bm * self.bn < HIDDEN
 
     @property
     def first(self) -> Operand:

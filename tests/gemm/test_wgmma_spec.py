@@ -76,6 +76,12 @@ def test_swapped_operands_have_rows_in_multiples_of_8(
         replace(spec, **changes)
 
 
+def test_last_tiles_overlap_where_loads_would_take_longer_than_products() -> None:
+    assert BASE.overlapping_rows and replace(BASE, layout="NN").overlapping_rows
+    assert not replace(BASE, layout="TN").overlapping_rows  # rows of A are columns of a box
+    assert not replace(BASE, bn=256, registers=240).overlapping_rows
+
+
 def test_shared_memory_is_bounded() -> None:
     limit = ARCHITECTURES["sm_90"].shared_per_cta
     with pytest.raises(SpecError, match=rf"shared memory on sm_90, bytes: \d+ vs {limit}$"):

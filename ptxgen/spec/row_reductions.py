@@ -597,6 +597,8 @@ class RowSpec(KernelSpec):
         found = list(super().expects)
         if self.part not in ("combine", "finish", "lanes") and self.lanes > 1:
             found.append(Expect("shfl"))
+        if self.part == "dense":
+            found.append(Expect("cp.async.cg"))
         if self.cluster > 1:
             found.append(Expect("st.shared::cluster.b32"))
         return tuple(found)

@@ -38,8 +38,8 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
     kernel of each variant.
 
     A variant is a family and a contract, with the values of all fields of a spec that are strings
-    or flags (split, order, dtype, …), except :data:`VARIED`. Kernels are compared by shared
-    memory, then threads, then name.
+    or flags (split, order, dtype, …), except :data:`VARIED`. Kernels are compared by the outputs of
+    a tile, then shared memory, threads and name.
 
     Some kernels need no text. Those written in PTX are reviewed as sources. Kernels of f16 and u4
     differ in a few lines from those of bf16 and s4. Kernels that continue chains differ where their
@@ -57,7 +57,7 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
         and not (spec.ptx_since or spec.dtype == "u4")
         and not (spec.dtype == "f16" and spec.of("bf16").name in given)
     )
-    for spec in sorted(compiled, key=lambda spec: (spec.shared_bytes, spec.threads, spec.name)):
+    for spec in sorted(compiled, key=_size):
         words = (
             (entry.name, value)
             for entry in fields(spec)
@@ -66,6 +66,11 @@ def read_by_people(specs: Iterable[KernelSpec]) -> set[str]:
         )
         chosen.setdefault((type(spec), spec.contract, *words), spec.name)
     return set(chosen.values())
+
+
+def _size(spec: KernelSpec) -> tuple[int, int, int, str]:
+    tile = getattr(spec, "bm", 1) * getattr(spec, "bn", 1)
+    return tile, spec.shared_bytes, spec.threads, spec.name
 
 
 def jobs(spec: KernelSpec) -> list[Job]:

@@ -33,6 +33,8 @@ ATOM = 8
 SPLITS = ("none", "serial", "workspace")
 STEP = 16
 """Length along k of one wgmma instruction, for 16-bit operands."""
+FRAGMENT = 64
+"""Rows of a wgmma instruction."""
 HIDDEN = 128 * 256
 """Outputs of the smallest tile whose products take as long as TMA's loads of rows outside of A."""
 COORDINATE_MAX = (1 << 31) - 1
@@ -644,7 +646,7 @@ class WgmmaSwappedSpec(WgmmaSpec):
 
     So ``bm`` is any multiple of 8 up to 256, and tiles fit any number of rows with little left
     over. The ``consumers`` warpgroups divide ``bn``: columns of a model's weights are multiples of
-    128.
+    128. The kernel requires more than :data:`FRAGMENT` rows.
     """
 
     splits: ClassVar[tuple[str, ...]] = ("none", "serial")
@@ -665,6 +667,10 @@ class WgmmaSwappedSpec(WgmmaSpec):
     @property
     def divided(self) -> tuple[str, int]:
         return "bn", self.bn
+
+    @property
+    def requires(self) -> Expr:
+        return super().requires & (M > FRAGMENT)
 
     @property
     def first(self) -> Operand:

@@ -61,7 +61,7 @@ from ptxgen.spec.sort import RadixSortSpec, SearchSpec
 from ptxgen.spec.splats import SplatSpec
 from ptxgen.spec.triangular import TriangularSpec
 from ptxgen.spec.vocab_segments import LogitsSpec
-from ptxgen.spec.wgmma import WgmmaSegmentsSpec
+from ptxgen.spec.wgmma import FRAGMENT, WgmmaSegmentsSpec, WgmmaSwappedSpec
 from ptxgen.tiles import SPECS, TABLES
 
 Check = Callable[[Any], None]
@@ -122,6 +122,13 @@ def sizes(spec: KernelSpec) -> tuple[int, ...]:
     """BM, BN, BK and stages; something for kernels that have none."""
     names = {"bm": 32, "bn": 32, "bk": 32, "stages": 2}
     return tuple(getattr(spec, name, other) for name, other in names.items())
+
+
+def rows_for(spec: KernelSpec, m: int) -> int:
+    """Returns the least number of rows from ``m`` on that the kernel takes."""
+    if isinstance(spec, WgmmaSwappedSpec):
+        m = max(m, FRAGMENT + 1)
+    return m + -m % (spec.bm if getattr(spec, "whole_rows", None) else 1)
 
 
 def alignments(dtype: str) -> list[tuple[int, int]]:
@@ -226,9 +233,8 @@ def products(name: str) -> list[Check]:
     lies = alignments(spec.dtype)
     lies = lies[turn % len(lies) :] + lies[: turn % len(lies)]
     found: list[Case] = []
-    whole = spec.bm if getattr(spec, "whole_rows", None) else 1
     for i, (m, n, k) in enumerate(crossings(spec, turn)):
-        m += -m % whole
+        m = rows_for(spec, m)
         kind = kind_of(turn + i, spec, k)
         activation, bias = EPILOGUES[(3 * turn + i) % len(EPILOGUES)]
         plain = Case(
@@ -257,7 +263,7 @@ def products(name: str) -> list[Check]:
             for align in ((*lies, (16, 16)) if i != 2 and k else ((16, 16),))
         ]
         found += [case for case in placed if admits(route, case, SMS)][:1]
-    split = [replace(case, m=case.m + -case.m % whole) for case in chunked(name)]
+    split = [replace(case, m=rows_for(spec, case.m)) for case in chunked(name)]
     split = [case for case in split if admits(route, case, SMS)]
     if getattr(spec, "split", "none") != "none":
         found.append(split[turn % len(split)])

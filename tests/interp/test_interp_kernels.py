@@ -28,6 +28,7 @@ from interp_cases import (
     checks,
     chunked,
     representatives,
+    rows_for,
     sizes,
     twin,
 )
@@ -196,6 +197,7 @@ def edge_cases(name, sms):
     turn = 0
     off = alignments(dtype)
     for i, (m, n, k) in enumerate(edges(route.kernels[0])):
+        m = rows_for(route.kernels[0], m)
         where = [(16, 16)]
         others = off[i // 2 % len(off) :] + off[: i // 2 % len(off)]
         if i % 2 and k:

@@ -24,6 +24,7 @@ from ptxgen.program import invoke, launch
 from ptxgen.runtime import arrays
 from ptxgen.runtime import registry as device
 from ptxgen.spec import GemmSpec
+from ptxgen.spec.wgmma import FRAGMENT, WgmmaSwappedSpec
 from ptxgen.tiles import ROUTES, SPECS, TABLES
 
 F4 = np.float32
@@ -426,7 +427,9 @@ FIRST = {
 
 
 def rows(name):
-    """The number of rows that a kernel requires a multiple of; 0: any number."""
+    """A number of rows that a kernel takes; 0: any number."""
+    if isinstance(SPECS[name], WgmmaSwappedSpec):
+        return FRAGMENT + 1
     return SPECS[name].bm if getattr(SPECS[name], "whole_rows", False) else 0
 
 

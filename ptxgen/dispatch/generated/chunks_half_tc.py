@@ -45,48 +45,48 @@ ROUTES = Routes({
         (29, 16, 16, (29,)), (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)),
         (33, 16, 16, (33,)), (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)),
         (37, 16, 16, (37,)), (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)),
-        (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)), (44, 16, 16, (44,)),
-        (45, 16, 16, (45,)),
         # any number of rows, by wgmma with swapped operands
-        (46, 16, 16, (46,)), (47, 16, 16, (47,)), (48, 16, 16, (48,)), (49, 16, 16, (49,)),
-        (50, 16, 16, (50,)),
+        (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)), (44, 16, 16, (44,)),
+        (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)), (48, 16, 16, (48,)),
+        (49, 16, 16, (49,)), (50, 16, 16, (50,)), (51, 16, 16, (51,)), (52, 16, 16, (52,)),
+        (53, 16, 16, (53,)), (54, 16, 16, (54,)),
         # many rows, by mma
-        (51, 16, 16, (51,)), (52, 16, 16, (52,)), (53, 16, 16, (53,)),
+        (55, 16, 16, (55,)), (56, 16, 16, (56,)), (57, 16, 16, (57,)),
         # A not aligned to 16 bytes: copied first
-        (54, 0, 16, ("realign_a", 25)),
+        (58, 0, 16, ("realign_a", 25)),
         # B not aligned to 16 bytes: copied first
-        (55, 16, 0, ("realign_b", 25)),
+        (59, 16, 0, ("realign_b", 25)),
         # A and B not aligned to 16 bytes: copied first
-        (56, 0, 0, ("realign_ab", 25)),
+        (60, 0, 0, ("realign_ab", 25)),
         # A not aligned to 16 bytes: copied first
-        (57, 0, 16, ("realign_a", 26)),
+        (61, 0, 16, ("realign_a", 26)),
         # B not aligned to 16 bytes: copied first
-        (58, 16, 0, ("realign_b", 26)),
+        (62, 16, 0, ("realign_b", 26)),
         # A and B not aligned to 16 bytes: copied first
-        (59, 0, 0, ("realign_ab", 26)),
+        (63, 0, 0, ("realign_ab", 26)),
         # A not aligned to 16 bytes: copied first
-        (60, 0, 16, ("realign_a", 36)),
+        (64, 0, 16, ("realign_a", 33)),
         # B not aligned to 16 bytes: copied first
-        (61, 16, 0, ("realign_b", 36)),
+        (65, 16, 0, ("realign_b", 33)),
         # A and B not aligned to 16 bytes: copied first
-        (62, 0, 0, ("realign_ab", 36)),
+        (66, 0, 0, ("realign_ab", 33)),
         # A not aligned to 16 bytes: copied first
-        (63, 0, 16, ("realign_a", 43)),
+        (67, 0, 16, ("realign_a", 38)),
         # B not aligned to 16 bytes: copied first
-        (64, 16, 0, ("realign_b", 43)),
+        (68, 16, 0, ("realign_b", 38)),
         # A and B not aligned to 16 bytes: copied first
-        (65, 0, 0, ("realign_ab", 43)),
+        (69, 0, 0, ("realign_ab", 38)),
         # A not aligned to 16 bytes: copied first
-        (66, 0, 16, ("realign_a", 45)),
+        (70, 0, 16, ("realign_a", 40)),
         # B not aligned to 16 bytes: copied first
-        (67, 16, 0, ("realign_b", 45)),
+        (71, 16, 0, ("realign_b", 40)),
         # A and B not aligned to 16 bytes: copied first
-        (68, 0, 0, ("realign_ab", 45)), (69, 0, 0, ("realign_ab", 52)),
-        (70, 0, 0, ("realign_ab", 53)),
+        (72, 0, 0, ("realign_ab", 40)), (73, 0, 0, ("realign_ab", 56)),
+        (74, 0, 0, ("realign_ab", 57)),
         # operands not aligned to 16 bytes
-        (71, 4, 4, (71,)), (72, 4, 4, (72,)), (73, 0, 0, (73,)),
+        (75, 4, 4, (75,)), (76, 4, 4, (76,)), (77, 0, 0, (77,)),
         # everything else: any size, alignment and plan
-        (74, 0, 0, (74,)),
+        (78, 0, 0, (78,)),
     ),
     "nt_chunks_half_tc": (
         # few rows, few outputs: split-K, by mma
@@ -106,22 +106,23 @@ ROUTES = Routes({
         (22, 16, 16, (22,)), (23, 16, 16, (23,)), (24, 16, 16, (24,)), (25, 16, 16, (25,)),
         (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)), (29, 16, 16, (29,)),
         (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)), (33, 16, 16, (33,)),
-        (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)),
-        (38, 16, 16, (38,)), (39, 16, 16, (39,)),
+        (34, 16, 16, (34,)),
         # any number of rows, by wgmma with swapped operands
-        (40, 16, 16, (40,)), (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)),
-        (44, 16, 16, (44,)),
+        (35, 16, 16, (35,)), (36, 16, 16, (36,)), (37, 16, 16, (37,)), (38, 16, 16, (38,)),
+        (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)), (42, 16, 16, (42,)),
+        (43, 16, 16, (43,)), (44, 16, 16, (44,)), (45, 16, 16, (45,)), (46, 16, 16, (46,)),
+        (47, 16, 16, (47,)), (48, 16, 16, (48,)),
         # many rows, by mma
-        (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)),
+        (49, 16, 16, (49,)), (50, 16, 16, (50,)), (51, 16, 16, (51,)),
         # A and B not aligned to 16 bytes: copied first
-        (48, 0, 0, ("realign_ab", 18)), (49, 0, 0, ("realign_ab", 19)),
-        (50, 0, 0, ("realign_ab", 29)), (51, 0, 0, ("realign_ab", 36)),
-        (52, 0, 0, ("realign_ab", 39)), (53, 0, 0, ("realign_ab", 46)),
-        (54, 0, 0, ("realign_ab", 47)),
+        (52, 0, 0, ("realign_ab", 18)), (53, 0, 0, ("realign_ab", 19)),
+        (54, 0, 0, ("realign_ab", 26)), (55, 0, 0, ("realign_ab", 31)),
+        (56, 0, 0, ("realign_ab", 34)), (57, 0, 0, ("realign_ab", 50)),
+        (58, 0, 0, ("realign_ab", 51)),
         # operands not aligned to 16 bytes
-        (55, 4, 4, (55,)), (56, 4, 4, (56,)), (57, 4, 4, (57,)), (58, 0, 0, (58,)),
+        (59, 4, 4, (59,)), (60, 4, 4, (60,)), (61, 4, 4, (61,)), (62, 0, 0, (62,)),
         # everything else: any size, alignment and plan
-        (59, 0, 0, (59,)),
+        (63, 0, 0, (63,)),
     ),
     "tn_chunks_half_tc": (
         # few rows, few outputs: split-K, by mma
@@ -258,12 +259,12 @@ MMA1 = {
         (18, "mma_nn_bf16_8x64x128_6b999a", 64, 8, 64, 128),
         (23, "mma_nn_bf16_32x64x128_8029ae", 128, 32, 64, 128),
         (24, "mma_nn_bf16_64x128x64_879731", 64, 64, 128, 64),
-        (71, "mma_nn_bf16_128x64x64_d4d82b", 64, 128, 64, 64),
+        (75, "mma_nn_bf16_128x64x64_d4d82b", 64, 128, 64, 64),
     ),
     "nt_chunks_half_tc": (
         (16, "mma_nt_bf16_32x64x128_66bc11", 128, 32, 64, 128),
         (17, "mma_nt_bf16_64x128x64_8af253", 64, 64, 128, 64),
-        (56, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
+        (60, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
     ),
     "tn_chunks_half_tc": (
         (17, "mma_tn_bf16_8x64x128_a95d2e", 64, 8, 64, 128),
@@ -278,21 +279,21 @@ MMA2 = {
         (20, "mma_nn_bf16_16x32x128_a27564", 1, 128, 16, 32, 128),
         (21, "mma_nn_bf16_16x64x128_3b7d0a", 1, 128, 16, 64, 128),
         (22, "mma_nn_bf16_32x32x128_74b7ae", 1, 128, 32, 32, 128),
-        (51, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 64, 64, 64),
-        (53, "mma_nn_bf16_128x128x64_5411be", 1, 64, 128, 128, 64),
-        (72, "mma_nn_bf16_16x32x128_976797", 1, 128, 16, 32, 128),
-        (73, "mma_nn_bf16_16x32x128_f274b8", 1, 128, 16, 32, 128),
+        (55, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 64, 64, 64),
+        (57, "mma_nn_bf16_128x128x64_5411be", 1, 64, 128, 128, 64),
+        (76, "mma_nn_bf16_16x32x128_976797", 1, 128, 16, 32, 128),
+        (77, "mma_nn_bf16_16x32x128_f274b8", 1, 128, 16, 32, 128),
     ),
     "nt_chunks_half_tc": (
         (12, "mma_nt_bf16_8x16x512_987e57", 1, 128, 8, 16, 512),
         (13, "mma_nt_bf16_16x32x128_d8a68f", 1, 128, 16, 32, 128),
         (14, "mma_nt_bf16_16x64x128_329c65", 1, 128, 16, 64, 128),
         (15, "mma_nt_bf16_32x32x128_6abafb", 1, 128, 32, 32, 128),
-        (45, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
-        (47, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
-        (55, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
-        (57, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
-        (58, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
+        (49, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
+        (51, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
+        (59, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
+        (61, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
+        (62, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
     ),
     "tn_chunks_half_tc": (
         (18, "mma_tn_bf16_8x32x128_b91c74", 1, 128, 8, 32, 128),
@@ -314,13 +315,11 @@ MMA2 = {
 WGMMA1 = {
     "nn_chunks_half_tc": (
         (25, "wgmma_nn_bf16_128x256x64_269d28", 128, 256),
-        (30, "wgmma_nn_bf16_192x160x64_3cad35", 192, 160),
-        (46, "wgmma_swapped_nn_bf16_224x128x64_5561e1", 224, 128),
+        (29, "wgmma_nn_bf16_192x160x64_3cad35", 192, 160),
     ),
     "nt_chunks_half_tc": (
         (18, "wgmma_nt_bf16_128x256x64_95ec44", 128, 256),
-        (23, "wgmma_nt_bf16_192x160x64_44d58e", 192, 160),
-        (40, "wgmma_swapped_nt_bf16_224x128x64_2ec2c9", 224, 128),
+        (22, "wgmma_nt_bf16_192x160x64_44d58e", 192, 160),
     ),
     "tn_chunks_half_tc": (
         (23, "wgmma_tn_bf16_128x256x64_4033a6", 128, 256),
@@ -331,42 +330,31 @@ WGMMA1 = {
 WGMMA2 = {
     "nn_chunks_half_tc": (
         (26, "wgmma_nn_bf16_128x256x64_8ef526", 64, 128, 256),
-        (28, "wgmma_nn_bf16_192x192x64_b3974e", 64, 192, 192),
-        (31, "wgmma_nn_bf16_192x160x64_cfb91e", 64, 192, 160),
-        (33, "wgmma_nn_bf16_128x224x64_f0d83a", 64, 128, 224),
-        (34, "wgmma_nn_bf16_128x176x64_af2b9b", 64, 128, 176),
-        (36, "wgmma_nn_bf16_128x128x64_25492e", 64, 128, 128),
-        (38, "wgmma_nn_bf16_128x112x64_16fb2b", 64, 128, 112),
-        (39, "wgmma_nn_bf16_64x256x64_a9b519", 64, 64, 256),
-        (40, "wgmma_nn_bf16_128x64x64_f988ea", 64, 128, 64),
-        (41, "wgmma_nn_bf16_64x128x64_07ac44", 64, 64, 128),
-        (43, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64, 64),
-        (44, "wgmma_nn_bf16_64x32x128_5073a2", 128, 64, 32),
-        (45, "wgmma_nn_bf16_64x16x128_706412", 128, 64, 16),
-        (47, "wgmma_swapped_nn_bf16_200x128x64_3b4e18", 64, 200, 128),
-        (48, "wgmma_swapped_nn_bf16_176x128x64_899335", 64, 176, 128),
-        (49, "wgmma_swapped_nn_bf16_120x128x64_940f31", 64, 120, 128),
-        (50, "wgmma_swapped_nn_bf16_104x128x64_9f7617", 64, 104, 128),
+        (27, "wgmma_nn_bf16_192x192x64_b3974e", 64, 192, 192),
+        (30, "wgmma_nn_bf16_192x160x64_cfb91e", 64, 192, 160),
+        (32, "wgmma_nn_bf16_128x224x64_f0d83a", 64, 128, 224),
+        (33, "wgmma_nn_bf16_128x128x64_25492e", 64, 128, 128),
+        (34, "wgmma_nn_bf16_128x112x64_16fb2b", 64, 128, 112),
+        (35, "wgmma_nn_bf16_64x256x64_a9b519", 64, 64, 256),
+        (36, "wgmma_nn_bf16_128x64x64_f988ea", 64, 128, 64),
+        (37, "wgmma_nn_bf16_64x128x64_07ac44", 64, 64, 128),
+        (38, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64, 64),
+        (39, "wgmma_nn_bf16_64x32x128_5073a2", 128, 64, 32),
+        (40, "wgmma_nn_bf16_64x16x128_706412", 128, 64, 16),
     ),
     "nt_chunks_half_tc": (
         (19, "wgmma_nt_bf16_128x256x64_3dd73c", 64, 128, 256),
-        (21, "wgmma_nt_bf16_192x192x64_c81cf8", 64, 192, 192),
-        (24, "wgmma_nt_bf16_192x160x64_1f6739", 64, 192, 160),
-        (26, "wgmma_nt_bf16_128x224x64_2d6b5a", 64, 128, 224),
-        (27, "wgmma_nt_bf16_128x176x64_ba7e40", 64, 128, 176),
-        (29, "wgmma_nt_bf16_128x128x64_798d11", 64, 128, 128),
-        (30, "wgmma_nt_bf16_128x112x64_e1db5f", 64, 128, 112),
-        (31, "wgmma_nt_bf16_64x256x64_2ab6da", 64, 64, 256),
-        (32, "wgmma_nt_bf16_64x160x64_32bf88", 64, 64, 160),
-        (33, "wgmma_nt_bf16_128x64x64_2d7408", 64, 128, 64),
-        (34, "wgmma_nt_bf16_64x128x64_9a41df", 64, 64, 128),
-        (36, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64, 64),
-        (37, "wgmma_nt_bf16_64x32x128_43ead3", 128, 64, 32),
-        (39, "wgmma_nt_bf16_64x16x128_cd17c0", 128, 64, 16),
-        (41, "wgmma_swapped_nt_bf16_200x128x64_15b112", 64, 200, 128),
-        (42, "wgmma_swapped_nt_bf16_176x128x64_554fff", 64, 176, 128),
-        (43, "wgmma_swapped_nt_bf16_120x128x64_193b21", 64, 120, 128),
-        (44, "wgmma_swapped_nt_bf16_104x128x64_10d210", 64, 104, 128),
+        (20, "wgmma_nt_bf16_192x192x64_c81cf8", 64, 192, 192),
+        (23, "wgmma_nt_bf16_192x160x64_1f6739", 64, 192, 160),
+        (25, "wgmma_nt_bf16_128x224x64_2d6b5a", 64, 128, 224),
+        (26, "wgmma_nt_bf16_128x128x64_798d11", 64, 128, 128),
+        (27, "wgmma_nt_bf16_128x112x64_e1db5f", 64, 128, 112),
+        (28, "wgmma_nt_bf16_64x256x64_2ab6da", 64, 64, 256),
+        (29, "wgmma_nt_bf16_128x64x64_2d7408", 64, 128, 64),
+        (30, "wgmma_nt_bf16_64x128x64_9a41df", 64, 64, 128),
+        (31, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64, 64),
+        (32, "wgmma_nt_bf16_64x32x128_43ead3", 128, 64, 32),
+        (34, "wgmma_nt_bf16_64x16x128_cd17c0", 128, 64, 16),
     ),
     "tn_chunks_half_tc": (
         (24, "wgmma_tn_bf16_128x256x64_5150be", 64, 128, 256),
@@ -390,19 +378,12 @@ WGMMA2 = {
 # WGMMA3: launch, kernel, bm, bn, c0
 WGMMA3 = {
     "nn_chunks_half_tc": (
-        (27, "wgmma_nn_bf16_128x256x64_944560", 256, 256, 32768),
-        (29, "wgmma_nn_bf16_128x192x64_1b1ed2", 256, 192, 24576),
-        (32, "wgmma_nn_bf16_192x128x64_0ad4f8", 192, 256, 24576),
-        (35, "wgmma_nn_bf16_128x160x64_d965a8", 256, 160, 20480),
-        (37, "wgmma_nn_bf16_128x128x64_669ddf", 256, 128, 16384),
-        (42, "wgmma_nn_bf16_64x128x64_36b281", 128, 128, 8192),
+        (28, "wgmma_nn_bf16_128x192x64_1b1ed2", 256, 192, 24576),
+        (31, "wgmma_nn_bf16_192x128x64_0ad4f8", 192, 256, 24576),
     ),
     "nt_chunks_half_tc": (
-        (20, "wgmma_nt_bf16_128x256x64_983532", 256, 256, 32768),
-        (22, "wgmma_nt_bf16_128x192x64_bb9c5c", 256, 192, 24576),
-        (25, "wgmma_nt_bf16_192x128x64_42a601", 192, 256, 24576),
-        (28, "wgmma_nt_bf16_128x160x64_58b60e", 256, 160, 20480),
-        (35, "wgmma_nt_bf16_64x128x64_2b9da9", 128, 128, 8192),
+        (21, "wgmma_nt_bf16_128x192x64_bb9c5c", 256, 192, 24576),
+        (24, "wgmma_nt_bf16_192x128x64_42a601", 192, 256, 24576),
     ),
     "tn_chunks_half_tc": (
         (25, "wgmma_tn_bf16_128x256x64_7d5a26", 256, 256, 32768),
@@ -411,17 +392,55 @@ WGMMA3 = {
         (37, "wgmma_tn_bf16_64x128x64_6bfb72", 128, 128, 8192),
     ),
 }
+# WGMMA4: launch, kernel, bm, bn
+WGMMA4 = {
+    "nn_chunks_half_tc": (
+        (41, "wgmma_swapped_nn_bf16_88x64x64_faa845", 88, 64),
+        (42, "wgmma_swapped_nn_bf16_200x128x64_3b4e18", 200, 128),
+        (43, "wgmma_swapped_nn_bf16_184x128x64_cd2e50", 184, 128),
+        (44, "wgmma_swapped_nn_bf16_160x128x64_b87b04", 160, 128),
+        (45, "wgmma_swapped_nn_bf16_152x128x64_a675c5", 152, 128),
+        (46, "wgmma_swapped_nn_bf16_136x128x64_cb77f7", 136, 128),
+        (47, "wgmma_swapped_nn_bf16_120x128x64_940f31", 120, 128),
+        (48, "wgmma_swapped_nn_bf16_104x128x64_9f7617", 104, 128),
+        (49, "wgmma_swapped_nn_bf16_80x128x64_ac58a3", 80, 128),
+        (51, "wgmma_swapped_nn_bf16_120x192x64_888ba1", 120, 192),
+        (52, "wgmma_swapped_nn_bf16_112x192x64_cc6d11", 112, 192),
+        (53, "wgmma_swapped_nn_bf16_112x256x64_c15bfc", 112, 256),
+        (54, "wgmma_swapped_nn_bf16_96x256x64_52f76f", 96, 256),
+    ),
+    "nt_chunks_half_tc": (
+        (35, "wgmma_swapped_nt_bf16_88x64x64_cabf8c", 88, 64),
+        (36, "wgmma_swapped_nt_bf16_200x128x64_15b112", 200, 128),
+        (37, "wgmma_swapped_nt_bf16_184x128x64_f364d3", 184, 128),
+        (38, "wgmma_swapped_nt_bf16_160x128x64_e25335", 160, 128),
+        (39, "wgmma_swapped_nt_bf16_152x128x64_c5096c", 152, 128),
+        (40, "wgmma_swapped_nt_bf16_136x128x64_12a1e7", 136, 128),
+        (41, "wgmma_swapped_nt_bf16_120x128x64_193b21", 120, 128),
+        (42, "wgmma_swapped_nt_bf16_104x128x64_10d210", 104, 128),
+        (43, "wgmma_swapped_nt_bf16_80x128x64_62fe76", 80, 128),
+        (45, "wgmma_swapped_nt_bf16_120x192x64_063b29", 120, 192),
+        (46, "wgmma_swapped_nt_bf16_112x192x64_817a85", 112, 192),
+        (47, "wgmma_swapped_nt_bf16_112x256x64_e696b9", 112, 256),
+        (48, "wgmma_swapped_nt_bf16_96x256x64_353b14", 96, 256),
+    ),
+}
+# WGMMA5: launch, kernel
+WGMMA5 = {
+    "nn_chunks_half_tc": ((50, "wgmma_swapped_nn_bf16_192x192x64_a0ab01"),),
+    "nt_chunks_half_tc": ((44, "wgmma_swapped_nt_bf16_192x192x64_55bcf6"),),
+}
 # MMA3: launch, kernel
 MMA3 = {
-    "nn_chunks_half_tc": ((52, "mma_nn_bf16_128x128x64_f0d61c"),),
-    "nt_chunks_half_tc": ((46, "mma_nt_bf16_128x128x64_c17b3f"),),
+    "nn_chunks_half_tc": ((56, "mma_nn_bf16_128x128x64_f0d61c"),),
+    "nt_chunks_half_tc": ((50, "mma_nt_bf16_128x128x64_c17b3f"),),
     "tn_chunks_half_tc": ((42, "mma_tn_bf16_128x128x64_0c6dfc"),),
     "tt_chunks_half_tc": ((3, "mma_tt_bf16_128x128x64_e21fc6"),),
 }
 # MMA4: launch, kernel
 MMA4 = {
-    "nn_chunks_half_tc": ((74, "mma_nn_bf16_64x64x32_11f8f0"),),
-    "nt_chunks_half_tc": ((59, "mma_nt_bf16_64x64x32_bf4a05"),),
+    "nn_chunks_half_tc": ((78, "mma_nn_bf16_64x64x32_11f8f0"),),
+    "nt_chunks_half_tc": ((63, "mma_nt_bf16_64x64x32_bf4a05"),),
     "tn_chunks_half_tc": ((64, "mma_tn_bf16_64x64x32_e9516c"),),
     "tt_chunks_half_tc": ((6, "mma_tt_bf16_64x64x32_ad734c"),),
 }
@@ -568,6 +587,31 @@ def candidates(
                 operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
+    for launch, kernel, bm, bn in fitting.rows(WGMMA4) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms <= 4294967295
+            and m > 64
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-k // 64), k * (bm * bn),
+                tiles * k * ((bm + bn) * 2 + (min(k % 16, 1) * bm + min(v % 16, 1) * bn) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    tiles_192x192 = -(-m // 192) * -(-n // 192)
+    for launch, kernel in fitting.rows(WGMMA5) if arch in SOME_0 else ():
+        if (
+            chunks <= 1 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+            and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295 and m > 64
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles_192x192, -(-k // 64), k * 36864,
+                tiles_192x192 * k * (768 + (min(k % 16, 1) * 192 + min(v % 16, 1) * 192) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles_192x192, sms) * 1, {}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     for launch, kernel in fitting.rows(MMA3):
         if chunks <= 1 and tiles_128x128 <= 2147483647:
@@ -588,7 +632,7 @@ def candidates(
             launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     if (
-        table == "nt_chunks_half_tc" and arch in SOME_0 and 38 in fitting
+        table == "nt_chunks_half_tc" and arch in SOME_0 and 33 in fitting
         and (chunk % 128 == 0 or chunks <= 1) and m % 64 == 0 and sms >= 1 and m + 64 <= 2147483647
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
     ):
@@ -597,5 +641,5 @@ def candidates(
             tiles_64x32 * k * (192 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 32) * 6), operands,
             stores1,
         )
-        launches[38] = us, "wgmma_nt_bf16_64x32x128_f773ae", min(tiles_64x32, sms) * 1, {}
+        launches[33] = us, "wgmma_nt_bf16_64x32x128_f773ae", min(tiles_64x32, sms) * 1, {}
     yield from fitting.combined(launches)

@@ -40,6 +40,8 @@ ATOM = 8
 SPLITS = ("none", "serial", "workspace")
 STEP = 16
 """Length along k of one wgmma instruction, for 16-bit operands."""
+FRAGMENT = 64
+"""Rows of a wgmma instruction."""
 HIDDEN = 128 * 256
 """Outputs of the smallest tile whose products take as long as TMA's loads of rows outside of A."""
 COORDINATE_MAX = (1 << 31) - 1
@@ -589,9 +591,8 @@ class WgmmaSpec(Ring, GemmSpec):
         more = (*counts, *maps)
         return abi(self.dtype, more, batched=self.batched, aliased=True)
 
-    @property
-    def row_multiple(self) -> int:
-        return self.bm if self.whole_rows else 1
+    def rows_from(self, least: int) -> int:
+        return least + -least % self.bm if self.whole_rows else least
 
     @property
     def requires(self) -> Expr:
@@ -605,8 +606,8 @@ class WgmmaSpec(Ring, GemmSpec):
             terms.append((CHUNK % self.bk).eq(0) | (CHUNKS <= 1))
         if self.split == "workspace":
             terms.append(self.scratch["workspace"] <= WORKSPACE_MAX)
-        if self.row_multiple > 1:
-            terms.append((M % self.row_multiple).eq(0))
+        if self.whole_rows:
+            terms.append((M % self.bm).eq(0))
         terms.append(SMS >= self.ctas)
         terms += [value <= limit for _, value, limit in self.required_bounds]
         return all_of(terms)
@@ -655,7 +656,7 @@ class WgmmaSwappedSpec(WgmmaSpec):
 
     So ``bm`` is any multiple of 8 up to 256, and tiles fit any number of rows with little left
     over. The ``consumers`` warpgroups divide ``bn``: columns of a model's weights are multiples of
-    128.
+    128. The kernel requires more than :data:`FRAGMENT` rows.
     """
 
     legible: ClassVar[bool] = False
@@ -675,6 +676,13 @@ class WgmmaSwappedSpec(WgmmaSpec):
     @property
     def divided(self) -> tuple[str, int]:
         return "bn", self.bn
+
+    def rows_from(self, least: int) -> int:
+        return max(least, FRAGMENT + 1)
+
+    @property
+    def requires(self) -> Expr:
+        return super().requires & (M > FRAGMENT)
 
     @property
     def first(self) -> Operand:

@@ -52,37 +52,40 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     one_chunk = functools.partial(gemm, split="none")
     if layout == "TT":  # a rare layout: two sizes are enough
         return (gemm((128, 128, 64), 2, 6, registers=232), gemm((64, 64, 64), 1, 12))
-    # For any M and N, some tile divides them among the SMs with little left over. A tile has a
-    # kernel for one chunk, with a stage more, only where that was measured to be faster.
+    # For any M and N, some tile divides them among the SMs with little left over; NN and NT have
+    # those of :func:`swapped` as well. A tile has a kernel for one chunk, with a stage more, only
+    # where that was measured to be faster.
+    alone = layout == "TN"
     large = (
         one_chunk((128, 256, 64), 2, 4, registers=232, raster=16),
         gemm((128, 256, 64), 2, 3, registers=240, spilled_sums=56, raster=16),
-        gemm((128, 256, 64), 2, 3, registers=240, spilled_sums=56, share=(2, 1)),
+        *(
+            (gemm((128, 256, 64), 2, 3, registers=240, spilled_sums=56, share=(2, 1)),)
+            if alone
+            else ()
+        ),
         gemm((192, 192, 64), 3, 3, registers=160, spilled_sums=52),
         gemm((128, 192, 64), 2, 5, share=(2, 1), registers=240),
     )
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
     wide = (192, 160, 64)
     medium = (
-        *((one_chunk((192, 128, 64), 3, 4),) if layout == "TN" else ()),
-        *((one_chunk(wide, 3, 4, registers=160),) if layout != "TN" else ()),
+        *((one_chunk((192, 128, 64), 3, 4),) if alone else ()),
+        *((one_chunk(wide, 3, 4, registers=160),) if not alone else ()),
         *((gemm(wide, 3, 4, registers=160, spilled_sums=24),) if layout == "NT" else ()),
         *((gemm(wide, 3, 3, registers=160, spilled_sums=24),) if layout == "NN" else ()),
         gemm((192, 128, 64), 3, 4, share=(1, 2), registers=160),
         gemm((128, 224, 64), 2, 4, registers=240),
-        gemm((128, 176, 64), 2, 5, registers=240),
-        *((gemm((128, 160, 64), 2, 5, share=(2, 1), registers=240),) if layout != "TN" else ()),
+        *((gemm((128, 176, 64), 2, 5, registers=240),) if alone else ()),
         gemm((128, 128, 64), 2, 6, registers=232),
-        *((gemm((128, 128, 64), 2, 6, share=(2, 1), registers=232),) if layout == "NN" else ()),
         gemm((128, 112, 64), 2, 6),
     )
     # At most one tile for each SM: bytes in flight decide.
     small = (
         gemm((64, 256, 64), 1, 5, spilled_sums=24),
-        *((gemm((64, 160, 64), 1, 6),) if layout == "NT" else ()),
         gemm((128, 64, 64), 2, 8),
         gemm((64, 128, 64), 1, 8),
-        gemm((64, 128, 64), 1, 8, share=(2, 1)),
+        *((gemm((64, 128, 64), 1, 8, share=(2, 1)),) if alone else ()),
         gemm((64, 64, 64), 1, 12),
         gemm((64, 32, 128), 1, 8),
         # 64 requests that are decoded: rows that fill the tile take three quarters of the time.
@@ -94,17 +97,34 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
 
 def swapped(layout: str, dtype: str) -> tuple[WgmmaSwappedSpec, ...]:
     """Returns the kernels with swapped operands, whose tiles have any multiple of 8 rows: for rows
-    of which tiles of :func:`specs` would leave SMs idle.
+    of which tiles of :func:`specs` would leave SMs idle. docs/adr/118-shapes-of-swapped-tiles.md
+    has the measurements behind the choice.
     """
 
-    def gemm(rows: int, stages: int, registers: int, split: str = "serial") -> WgmmaSwappedSpec:
+    def gemm(rows: int, columns: int, stages: int, split: str = "serial") -> WgmmaSwappedSpec:
+        consumers = {64: 1, 128: 2, 192: 3, 256: 2}[columns]
+        registers = {1: 0, 2: 240, 3: 160}[consumers]
         return WgmmaSwappedSpec(
-            layout, rows, 128, 64, 2, stages, split=split, registers=registers, dtype=dtype
+            layout,
+            rows,
+            columns,
+            64,
+            consumers,
+            stages,
+            split=split,
+            registers=registers,
+            dtype=dtype,
         )
 
     return (
-        gemm(224, 4, 232, split="none"),
-        *(gemm(rows, stages, 240) for rows, stages in ((200, 5), (176, 5), (120, 6), (104, 7))),
+        gemm(88, 64, 10),
+        *(gemm(rows, 128, 5) for rows in (200, 184, 160, 152)),
+        *(gemm(rows, 128, 6) for rows in (136, 120)),
+        gemm(104, 128, 7),
+        gemm(80, 128, 8),
+        gemm(192, 192, 4, split="none"),
+        *(gemm(rows, 192, 5) for rows in (120, 112)),
+        *(gemm(rows, 256, 4) for rows in (112, 96)),
     )
 
 

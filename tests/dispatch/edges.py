@@ -90,7 +90,7 @@ def least(space: Space, requires: Expr) -> Values | None:
             choices.append([*reversed(domain.values)] if "ALIGN" in name else [*domain.values])
         else:
             most = [domain.high] if domain.high <= FEW else []
-            choices.append([v for v in (1, 2, 3, 4, 8, 16, 32, 64, *most, 0) if v in domain])
+            choices.append([v for v in (1, 2, 3, 4, 8, 16, 32, 64, *most, 0, 65) if v in domain])
     for total in range(sum(map(len, choices))):
         for picked in _picked([len(c) for c in choices], total):
             values = {n: c[i] for n, c, i in zip(domains, choices, picked, strict=True)}

@@ -90,5 +90,4 @@ def forced(name, of_a, of_b, m, n, k):
 def sizes(name):
     """M, N and K that cross the edges of kernel ``name``."""
     spec = SPECS[name]
-    m = spec.bm + 8
-    return m + -m % spec.row_multiple, 16, (2 if spec.bk < 128 else 1) * spec.bk + 8
+    return spec.rows_from(spec.bm + 8), 16, (2 if spec.bk < 128 else 1) * spec.bk + 8

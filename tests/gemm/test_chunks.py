@@ -45,11 +45,10 @@ def device(name):
 def cases(spec, chunk):
     """Returns cases for each epilogue of a kernel: 16-bit rows without and with bias, off 16 bytes,
     and accumulated; f32 rows, and accumulated; an activation. Tiles are partial and whole;
-    reductions have one chunk, two, whole chunks, and a short last one. Kernels of whole tiles get
-    the next multiple of their rows.
+    reductions have one chunk, two, whole chunks, and a short last one. Cases have the least
+    number of rows from there on that the kernel takes.
     """
     bm, bn = spec.bm, spec.bn
-    step = spec.row_multiple
     columns = -(-bn // 8) * 8
     last = 4 * chunk + chunk // 2 + 3
     found = (
@@ -62,7 +61,7 @@ def cases(spec, chunk):
         Case(7, 11, last, activation="gelu", accumulate=True, bias_f32=True),
         Case(2, columns, chunk, activation="silu"),
     )
-    return tuple(replace(case, m=-(-case.m // step) * step) for case in found)
+    return tuple(replace(case, m=spec.rows_from(case.m)) for case in found)
 
 
 @pytest.mark.parametrize(("name", "chunk"), list(runs(SERIAL, SHOWN)))

@@ -218,7 +218,7 @@ def forced(run, name, op, m, n, k, align, device):
 
 def rows(route, least):
     """The least number of rows from ``least`` on that the kernels of ``route`` serve."""
-    return least + -least % route.main.row_multiple
+    return route.main.rows_from(least)
 
 
 def intact(what, *guards):

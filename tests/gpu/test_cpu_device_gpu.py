@@ -21,10 +21,9 @@ def shapes(spec):
     of whole tiles get the next multiple of their rows.
     """
     unit = 16 // ITEMSIZE[spec.dtype]
-    m = spec.bm + 1
-    yield m + -m % spec.row_multiple, spec.bn + 3, 2 * spec.bk + 5
+    yield spec.rows_from(spec.bm + 1), spec.bn + 3, 2 * spec.bk + 5
     m, n, k = (unit * (extent // unit + 1) for extent in (spec.bm, spec.bn, 2 * spec.bk))
-    m += -m % spec.row_multiple
+    m = spec.rows_from(m)
     yield m, n, k
     yield m, n, 2088
 

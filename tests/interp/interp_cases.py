@@ -229,7 +229,7 @@ def products(name: str) -> list[Check]:
     lies = lies[turn % len(lies) :] + lies[: turn % len(lies)]
     found: list[Case] = []
     for i, (m, n, k) in enumerate(crossings(spec, turn)):
-        m += -m % spec.row_multiple
+        m = spec.rows_from(m)
         kind = kind_of(turn + i, spec, k)
         activation, bias = EPILOGUES[(3 * turn + i) % len(EPILOGUES)]
         plain = Case(
@@ -258,7 +258,7 @@ def products(name: str) -> list[Check]:
             for align in ((*lies, (16, 16)) if i != 2 and k else ((16, 16),))
         ]
         found += [case for case in placed if admits(route, case, SMS)][:1]
-    split = [replace(case, m=case.m + -case.m % spec.row_multiple) for case in chunked(name)]
+    split = [replace(case, m=spec.rows_from(case.m)) for case in chunked(name)]
     split = [case for case in split if admits(route, case, SMS)]
     if getattr(spec, "split", "none") != "none":
         found.append(split[turn % len(split)])

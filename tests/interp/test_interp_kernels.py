@@ -196,6 +196,7 @@ def edge_cases(name, sms):
     turn = 0
     off = alignments(dtype)
     for i, (m, n, k) in enumerate(edges(route.kernels[0])):
+        m = route.kernels[0].rows_from(m)
         where = [(16, 16)]
         others = off[i // 2 % len(off) :] + off[: i // 2 % len(off)]
         if i % 2 and k:

@@ -427,7 +427,7 @@ FIRST = {
 
 def rows(name, least):
     """The least number of rows from ``least`` on that a kernel serves."""
-    return least + -least % SPECS[name].row_multiple
+    return SPECS[name].rows_from(least)
 
 
 @pytest.mark.parametrize("name", sorted(FIRST))

@@ -46,48 +46,48 @@ ROUTES = Routes({
         (32, 16, 16, (32,)), (33, 16, 16, (33,)), (34, 16, 16, (34,)), (35, 16, 16, (35,)),
         (36, 16, 16, (36,)), (37, 16, 16, (37,)), (38, 16, 16, (38,)), (39, 16, 16, (39,)),
         (40, 16, 16, (40,)), (41, 16, 16, (41,)), (42, 16, 16, (42,)), (43, 16, 16, (43,)),
-        (44, 16, 16, (44,)), (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)),
-        (48, 16, 16, (48,)),
         # any number of rows, by wgmma with swapped operands
-        (49, 16, 16, (49,)), (50, 16, 16, (50,)), (51, 16, 16, (51,)), (52, 16, 16, (52,)),
-        (53, 16, 16, (53,)),
+        (44, 16, 16, (44,)), (45, 16, 16, (45,)), (46, 16, 16, (46,)), (47, 16, 16, (47,)),
+        (48, 16, 16, (48,)), (49, 16, 16, (49,)), (50, 16, 16, (50,)), (51, 16, 16, (51,)),
+        (52, 16, 16, (52,)), (53, 16, 16, (53,)), (54, 16, 16, (54,)), (55, 16, 16, (55,)),
+        (56, 16, 16, (56,)), (57, 16, 16, (57,)),
         # many rows, by mma
-        (54, 16, 16, (54,)), (55, 16, 16, (55,)), (56, 16, 16, (56,)),
+        (58, 16, 16, (58,)), (59, 16, 16, (59,)), (60, 16, 16, (60,)),
         # A not aligned to 16 bytes: copied first
-        (57, 0, 16, ("realign_a", 28)),
+        (61, 0, 16, ("realign_a", 28)),
         # B not aligned to 16 bytes: copied first
-        (58, 16, 0, ("realign_b", 28)),
+        (62, 16, 0, ("realign_b", 28)),
         # A and B not aligned to 16 bytes: copied first
-        (59, 0, 0, ("realign_ab", 28)),
+        (63, 0, 0, ("realign_ab", 28)),
         # A not aligned to 16 bytes: copied first
-        (60, 0, 16, ("realign_a", 29)),
+        (64, 0, 16, ("realign_a", 29)),
         # B not aligned to 16 bytes: copied first
-        (61, 16, 0, ("realign_b", 29)),
+        (65, 16, 0, ("realign_b", 29)),
         # A and B not aligned to 16 bytes: copied first
-        (62, 0, 0, ("realign_ab", 29)),
+        (66, 0, 0, ("realign_ab", 29)),
         # A not aligned to 16 bytes: copied first
-        (63, 0, 16, ("realign_a", 39)),
+        (67, 0, 16, ("realign_a", 36)),
         # B not aligned to 16 bytes: copied first
-        (64, 16, 0, ("realign_b", 39)),
+        (68, 16, 0, ("realign_b", 36)),
         # A and B not aligned to 16 bytes: copied first
-        (65, 0, 0, ("realign_ab", 39)),
+        (69, 0, 0, ("realign_ab", 36)),
         # A not aligned to 16 bytes: copied first
-        (66, 0, 16, ("realign_a", 46)),
+        (70, 0, 16, ("realign_a", 41)),
         # B not aligned to 16 bytes: copied first
-        (67, 16, 0, ("realign_b", 46)),
+        (71, 16, 0, ("realign_b", 41)),
         # A and B not aligned to 16 bytes: copied first
-        (68, 0, 0, ("realign_ab", 46)),
+        (72, 0, 0, ("realign_ab", 41)),
         # A not aligned to 16 bytes: copied first
-        (69, 0, 16, ("realign_a", 48)),
+        (73, 0, 16, ("realign_a", 43)),
         # B not aligned to 16 bytes: copied first
-        (70, 16, 0, ("realign_b", 48)),
+        (74, 16, 0, ("realign_b", 43)),
         # A and B not aligned to 16 bytes: copied first
-        (71, 0, 0, ("realign_ab", 48)), (72, 0, 0, ("realign_ab", 55)),
-        (73, 0, 0, ("realign_ab", 56)),
+        (75, 0, 0, ("realign_ab", 43)), (76, 0, 0, ("realign_ab", 59)),
+        (77, 0, 0, ("realign_ab", 60)),
         # operands not aligned to 16 bytes
-        (74, 4, 4, (74,)), (75, 4, 4, (75,)), (76, 0, 0, (76,)),
+        (78, 4, 4, (78,)), (79, 4, 4, (79,)), (80, 0, 0, (80,)),
         # everything else: any size, alignment and plan
-        (77, 0, 0, (77,)),
+        (81, 0, 0, (81,)),
     ),
     "nt_chunks_half_tc": (
         # few rows, few outputs: split-K, by mma
@@ -108,22 +108,23 @@ ROUTES = Routes({
         (25, 16, 16, (25,)), (26, 16, 16, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)),
         (29, 16, 16, (29,)), (30, 16, 16, (30,)), (31, 16, 16, (31,)), (32, 16, 16, (32,)),
         (33, 16, 16, (33,)), (34, 16, 16, (34,)), (35, 16, 16, (35,)), (36, 16, 16, (36,)),
-        (37, 16, 16, (37,)), (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)),
-        (41, 16, 16, (41,)), (42, 16, 16, (42,)),
+        (37, 16, 16, (37,)),
         # any number of rows, by wgmma with swapped operands
-        (43, 16, 16, (43,)), (44, 16, 16, (44,)), (45, 16, 16, (45,)), (46, 16, 16, (46,)),
-        (47, 16, 16, (47,)),
+        (38, 16, 16, (38,)), (39, 16, 16, (39,)), (40, 16, 16, (40,)), (41, 16, 16, (41,)),
+        (42, 16, 16, (42,)), (43, 16, 16, (43,)), (44, 16, 16, (44,)), (45, 16, 16, (45,)),
+        (46, 16, 16, (46,)), (47, 16, 16, (47,)), (48, 16, 16, (48,)), (49, 16, 16, (49,)),
+        (50, 16, 16, (50,)), (51, 16, 16, (51,)),
         # many rows, by mma
-        (48, 16, 16, (48,)), (49, 16, 16, (49,)), (50, 16, 16, (50,)),
+        (52, 16, 16, (52,)), (53, 16, 16, (53,)), (54, 16, 16, (54,)),
         # A and B not aligned to 16 bytes: copied first
-        (51, 0, 0, ("realign_ab", 21)), (52, 0, 0, ("realign_ab", 22)),
-        (53, 0, 0, ("realign_ab", 32)), (54, 0, 0, ("realign_ab", 39)),
-        (55, 0, 0, ("realign_ab", 42)), (56, 0, 0, ("realign_ab", 49)),
-        (57, 0, 0, ("realign_ab", 50)),
+        (55, 0, 0, ("realign_ab", 21)), (56, 0, 0, ("realign_ab", 22)),
+        (57, 0, 0, ("realign_ab", 29)), (58, 0, 0, ("realign_ab", 34)),
+        (59, 0, 0, ("realign_ab", 37)), (60, 0, 0, ("realign_ab", 53)),
+        (61, 0, 0, ("realign_ab", 54)),
         # operands not aligned to 16 bytes
-        (58, 4, 4, (58,)), (59, 4, 4, (59,)), (60, 4, 4, (60,)), (61, 0, 0, (61,)),
+        (62, 4, 4, (62,)), (63, 4, 4, (63,)), (64, 4, 4, (64,)), (65, 0, 0, (65,)),
         # everything else: any size, alignment and plan
-        (62, 0, 0, (62,)),
+        (66, 0, 0, (66,)),
     ),
     "tn_chunks_half_tc": (
         # few rows, few outputs: split-K, by mma
@@ -236,28 +237,35 @@ MMA = {
         (7, "mma_tn_bf16_64x64x32_d0be24", 4, 64, 64, 32),
     ),
 }
-# WGMMA: launch, kernel, bm, bn
+# WGMMA: launch, kernel, bm
 WGMMA = {
     "nn_chunks_half_tc": (
-        (1, "wgmma_nn_bf16_192x192x64_9820a4", 192, 192),
-        (2, "wgmma_nn_bf16_128x128x64_a00929", 128, 128),
-        (3, "wgmma_nn_bf16_64x64x64_97b654", 64, 64),
+        (1, "wgmma_nn_bf16_192x192x64_9820a4", 192),
+        (2, "wgmma_nn_bf16_128x128x64_a00929", 128),
+        (3, "wgmma_nn_bf16_64x64x64_97b654", 64),
+    ),
+    "nt_chunks_half_tc": (
+        (1, "wgmma_nt_bf16_192x192x64_7f61b0", 192),
+        (2, "wgmma_nt_bf16_128x128x64_4f4a42", 128),
+        (3, "wgmma_nt_bf16_64x64x64_66a4c6", 64),
+    ),
+    "tn_chunks_half_tc": (
+        (1, "wgmma_tn_bf16_192x192x64_deb63c", 192),
+        (2, "wgmma_tn_bf16_128x128x64_036ddc", 128),
+        (3, "wgmma_tn_bf16_64x64x64_9ee65a", 64),
+    ),
+}
+# WGMMA1: launch, kernel, bm, bn
+WGMMA1 = {
+    "nn_chunks_half_tc": (
         (4, "wgmma_swapped_nn_bf16_96x192x64_212552", 96, 192),
         (5, "wgmma_swapped_nn_bf16_80x128x64_6f72f3", 80, 128),
         (6, "wgmma_swapped_nn_bf16_96x64x64_bdeadd", 96, 64),
     ),
     "nt_chunks_half_tc": (
-        (1, "wgmma_nt_bf16_192x192x64_7f61b0", 192, 192),
-        (2, "wgmma_nt_bf16_128x128x64_4f4a42", 128, 128),
-        (3, "wgmma_nt_bf16_64x64x64_66a4c6", 64, 64),
         (4, "wgmma_swapped_nt_bf16_96x192x64_1dbc75", 96, 192),
         (5, "wgmma_swapped_nt_bf16_80x128x64_d23718", 80, 128),
         (6, "wgmma_swapped_nt_bf16_96x64x64_b70ea3", 96, 64),
-    ),
-    "tn_chunks_half_tc": (
-        (1, "wgmma_tn_bf16_192x192x64_deb63c", 192, 192),
-        (2, "wgmma_tn_bf16_128x128x64_036ddc", 128, 128),
-        (3, "wgmma_tn_bf16_64x64x64_9ee65a", 64, 64),
     ),
 }
 # MMA1: launch, kernel, c0, bm, bn, bk
@@ -266,12 +274,12 @@ MMA1 = {
         (21, "mma_nn_bf16_8x64x128_6b999a", 64, 8, 64, 128),
         (26, "mma_nn_bf16_32x64x128_8029ae", 128, 32, 64, 128),
         (27, "mma_nn_bf16_64x128x64_879731", 64, 64, 128, 64),
-        (74, "mma_nn_bf16_128x64x64_d4d82b", 64, 128, 64, 64),
+        (78, "mma_nn_bf16_128x64x64_d4d82b", 64, 128, 64, 64),
     ),
     "nt_chunks_half_tc": (
         (19, "mma_nt_bf16_32x64x128_66bc11", 128, 32, 64, 128),
         (20, "mma_nt_bf16_64x128x64_8af253", 64, 64, 128, 64),
-        (59, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
+        (63, "mma_nt_bf16_128x64x64_797e5c", 64, 128, 64, 64),
     ),
     "tn_chunks_half_tc": (
         (17, "mma_tn_bf16_8x64x128_a95d2e", 64, 8, 64, 128),
@@ -286,21 +294,21 @@ MMA2 = {
         (23, "mma_nn_bf16_16x32x128_a27564", 1, 128, 16, 32, 128),
         (24, "mma_nn_bf16_16x64x128_3b7d0a", 1, 128, 16, 64, 128),
         (25, "mma_nn_bf16_32x32x128_74b7ae", 1, 128, 32, 32, 128),
-        (54, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 64, 64, 64),
-        (56, "mma_nn_bf16_128x128x64_5411be", 1, 64, 128, 128, 64),
-        (75, "mma_nn_bf16_16x32x128_976797", 1, 128, 16, 32, 128),
-        (76, "mma_nn_bf16_16x32x128_f274b8", 1, 128, 16, 32, 128),
+        (58, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 64, 64, 64),
+        (60, "mma_nn_bf16_128x128x64_5411be", 1, 64, 128, 128, 64),
+        (79, "mma_nn_bf16_16x32x128_976797", 1, 128, 16, 32, 128),
+        (80, "mma_nn_bf16_16x32x128_f274b8", 1, 128, 16, 32, 128),
     ),
     "nt_chunks_half_tc": (
         (15, "mma_nt_bf16_8x16x512_987e57", 1, 128, 8, 16, 512),
         (16, "mma_nt_bf16_16x32x128_d8a68f", 1, 128, 16, 32, 128),
         (17, "mma_nt_bf16_16x64x128_329c65", 1, 128, 16, 64, 128),
         (18, "mma_nt_bf16_32x32x128_6abafb", 1, 128, 32, 32, 128),
-        (48, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
-        (50, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
-        (58, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
-        (60, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
-        (61, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
+        (52, "mma_nt_bf16_64x64x64_25611e", 3, 64, 64, 64, 64),
+        (54, "mma_nt_bf16_128x128x64_d2c5a0", 1, 64, 128, 128, 64),
+        (62, "mma_nt_bf16_32x32x64_88d364", 3, 64, 32, 32, 64),
+        (64, "mma_nt_bf16_16x32x128_20505b", 1, 128, 16, 32, 128),
+        (65, "mma_nt_bf16_16x32x128_668910", 1, 128, 16, 32, 128),
     ),
     "tn_chunks_half_tc": (
         (18, "mma_tn_bf16_8x32x128_b91c74", 1, 128, 8, 32, 128),
@@ -318,63 +326,50 @@ MMA2 = {
         (5, "mma_tt_bf16_16x32x128_9b3ff2", 1, 128, 16, 32, 128),
     ),
 }
-# WGMMA1: launch, kernel, bm, bn
-WGMMA1 = {
+# WGMMA2: launch, kernel, bm, bn
+WGMMA2 = {
     "nn_chunks_half_tc": (
         (28, "wgmma_nn_bf16_128x256x64_269d28", 128, 256),
-        (33, "wgmma_nn_bf16_192x160x64_3cad35", 192, 160),
-        (49, "wgmma_swapped_nn_bf16_224x128x64_5561e1", 224, 128),
+        (32, "wgmma_nn_bf16_192x160x64_3cad35", 192, 160),
     ),
     "nt_chunks_half_tc": (
         (21, "wgmma_nt_bf16_128x256x64_95ec44", 128, 256),
-        (26, "wgmma_nt_bf16_192x160x64_44d58e", 192, 160),
-        (43, "wgmma_swapped_nt_bf16_224x128x64_2ec2c9", 224, 128),
+        (25, "wgmma_nt_bf16_192x160x64_44d58e", 192, 160),
     ),
     "tn_chunks_half_tc": (
         (23, "wgmma_tn_bf16_128x256x64_4033a6", 128, 256),
         (28, "wgmma_tn_bf16_192x128x64_01aa63", 192, 128),
     ),
 }
-# WGMMA2: launch, kernel, bk, bm, bn
-WGMMA2 = {
+# WGMMA3: launch, kernel, bk, bm, bn
+WGMMA3 = {
     "nn_chunks_half_tc": (
         (29, "wgmma_nn_bf16_128x256x64_8ef526", 64, 128, 256),
-        (31, "wgmma_nn_bf16_192x192x64_b3974e", 64, 192, 192),
-        (34, "wgmma_nn_bf16_192x160x64_cfb91e", 64, 192, 160),
-        (36, "wgmma_nn_bf16_128x224x64_f0d83a", 64, 128, 224),
-        (37, "wgmma_nn_bf16_128x176x64_af2b9b", 64, 128, 176),
-        (39, "wgmma_nn_bf16_128x128x64_25492e", 64, 128, 128),
-        (41, "wgmma_nn_bf16_128x112x64_16fb2b", 64, 128, 112),
-        (42, "wgmma_nn_bf16_64x256x64_a9b519", 64, 64, 256),
-        (43, "wgmma_nn_bf16_128x64x64_f988ea", 64, 128, 64),
-        (44, "wgmma_nn_bf16_64x128x64_07ac44", 64, 64, 128),
-        (46, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64, 64),
-        (47, "wgmma_nn_bf16_64x32x128_5073a2", 128, 64, 32),
-        (48, "wgmma_nn_bf16_64x16x128_706412", 128, 64, 16),
-        (50, "wgmma_swapped_nn_bf16_200x128x64_3b4e18", 64, 200, 128),
-        (51, "wgmma_swapped_nn_bf16_176x128x64_899335", 64, 176, 128),
-        (52, "wgmma_swapped_nn_bf16_120x128x64_940f31", 64, 120, 128),
-        (53, "wgmma_swapped_nn_bf16_104x128x64_9f7617", 64, 104, 128),
+        (30, "wgmma_nn_bf16_192x192x64_b3974e", 64, 192, 192),
+        (33, "wgmma_nn_bf16_192x160x64_cfb91e", 64, 192, 160),
+        (35, "wgmma_nn_bf16_128x224x64_f0d83a", 64, 128, 224),
+        (36, "wgmma_nn_bf16_128x128x64_25492e", 64, 128, 128),
+        (37, "wgmma_nn_bf16_128x112x64_16fb2b", 64, 128, 112),
+        (38, "wgmma_nn_bf16_64x256x64_a9b519", 64, 64, 256),
+        (39, "wgmma_nn_bf16_128x64x64_f988ea", 64, 128, 64),
+        (40, "wgmma_nn_bf16_64x128x64_07ac44", 64, 64, 128),
+        (41, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64, 64),
+        (42, "wgmma_nn_bf16_64x32x128_5073a2", 128, 64, 32),
+        (43, "wgmma_nn_bf16_64x16x128_706412", 128, 64, 16),
     ),
     "nt_chunks_half_tc": (
         (22, "wgmma_nt_bf16_128x256x64_3dd73c", 64, 128, 256),
-        (24, "wgmma_nt_bf16_192x192x64_c81cf8", 64, 192, 192),
-        (27, "wgmma_nt_bf16_192x160x64_1f6739", 64, 192, 160),
-        (29, "wgmma_nt_bf16_128x224x64_2d6b5a", 64, 128, 224),
-        (30, "wgmma_nt_bf16_128x176x64_ba7e40", 64, 128, 176),
-        (32, "wgmma_nt_bf16_128x128x64_798d11", 64, 128, 128),
-        (33, "wgmma_nt_bf16_128x112x64_e1db5f", 64, 128, 112),
-        (34, "wgmma_nt_bf16_64x256x64_2ab6da", 64, 64, 256),
-        (35, "wgmma_nt_bf16_64x160x64_32bf88", 64, 64, 160),
-        (36, "wgmma_nt_bf16_128x64x64_2d7408", 64, 128, 64),
-        (37, "wgmma_nt_bf16_64x128x64_9a41df", 64, 64, 128),
-        (39, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64, 64),
-        (40, "wgmma_nt_bf16_64x32x128_43ead3", 128, 64, 32),
-        (42, "wgmma_nt_bf16_64x16x128_cd17c0", 128, 64, 16),
-        (44, "wgmma_swapped_nt_bf16_200x128x64_15b112", 64, 200, 128),
-        (45, "wgmma_swapped_nt_bf16_176x128x64_554fff", 64, 176, 128),
-        (46, "wgmma_swapped_nt_bf16_120x128x64_193b21", 64, 120, 128),
-        (47, "wgmma_swapped_nt_bf16_104x128x64_10d210", 64, 104, 128),
+        (23, "wgmma_nt_bf16_192x192x64_c81cf8", 64, 192, 192),
+        (26, "wgmma_nt_bf16_192x160x64_1f6739", 64, 192, 160),
+        (28, "wgmma_nt_bf16_128x224x64_2d6b5a", 64, 128, 224),
+        (29, "wgmma_nt_bf16_128x128x64_798d11", 64, 128, 128),
+        (30, "wgmma_nt_bf16_128x112x64_e1db5f", 64, 128, 112),
+        (31, "wgmma_nt_bf16_64x256x64_2ab6da", 64, 64, 256),
+        (32, "wgmma_nt_bf16_128x64x64_2d7408", 64, 128, 64),
+        (33, "wgmma_nt_bf16_64x128x64_9a41df", 64, 64, 128),
+        (34, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64, 64),
+        (35, "wgmma_nt_bf16_64x32x128_43ead3", 128, 64, 32),
+        (37, "wgmma_nt_bf16_64x16x128_cd17c0", 128, 64, 16),
     ),
     "tn_chunks_half_tc": (
         (24, "wgmma_tn_bf16_128x256x64_5150be", 64, 128, 256),
@@ -395,22 +390,15 @@ WGMMA2 = {
         (2, "wgmma_tt_bf16_64x64x64_d4fdc2", 64, 64, 64),
     ),
 }
-# WGMMA3: launch, kernel, bm, bn, c0
-WGMMA3 = {
+# WGMMA4: launch, kernel, bm, bn, c0
+WGMMA4 = {
     "nn_chunks_half_tc": (
-        (30, "wgmma_nn_bf16_128x256x64_944560", 256, 256, 32768),
-        (32, "wgmma_nn_bf16_128x192x64_1b1ed2", 256, 192, 24576),
-        (35, "wgmma_nn_bf16_192x128x64_0ad4f8", 192, 256, 24576),
-        (38, "wgmma_nn_bf16_128x160x64_d965a8", 256, 160, 20480),
-        (40, "wgmma_nn_bf16_128x128x64_669ddf", 256, 128, 16384),
-        (45, "wgmma_nn_bf16_64x128x64_36b281", 128, 128, 8192),
+        (31, "wgmma_nn_bf16_128x192x64_1b1ed2", 256, 192, 24576),
+        (34, "wgmma_nn_bf16_192x128x64_0ad4f8", 192, 256, 24576),
     ),
     "nt_chunks_half_tc": (
-        (23, "wgmma_nt_bf16_128x256x64_983532", 256, 256, 32768),
-        (25, "wgmma_nt_bf16_128x192x64_bb9c5c", 256, 192, 24576),
-        (28, "wgmma_nt_bf16_192x128x64_42a601", 192, 256, 24576),
-        (31, "wgmma_nt_bf16_128x160x64_58b60e", 256, 160, 20480),
-        (38, "wgmma_nt_bf16_64x128x64_2b9da9", 128, 128, 8192),
+        (24, "wgmma_nt_bf16_128x192x64_bb9c5c", 256, 192, 24576),
+        (27, "wgmma_nt_bf16_192x128x64_42a601", 192, 256, 24576),
     ),
     "tn_chunks_half_tc": (
         (25, "wgmma_tn_bf16_128x256x64_7d5a26", 256, 256, 32768),
@@ -419,17 +407,55 @@ WGMMA3 = {
         (37, "wgmma_tn_bf16_64x128x64_6bfb72", 128, 128, 8192),
     ),
 }
+# WGMMA5: launch, kernel, bm, bn
+WGMMA5 = {
+    "nn_chunks_half_tc": (
+        (44, "wgmma_swapped_nn_bf16_88x64x64_faa845", 88, 64),
+        (45, "wgmma_swapped_nn_bf16_200x128x64_3b4e18", 200, 128),
+        (46, "wgmma_swapped_nn_bf16_184x128x64_cd2e50", 184, 128),
+        (47, "wgmma_swapped_nn_bf16_160x128x64_b87b04", 160, 128),
+        (48, "wgmma_swapped_nn_bf16_152x128x64_a675c5", 152, 128),
+        (49, "wgmma_swapped_nn_bf16_136x128x64_cb77f7", 136, 128),
+        (50, "wgmma_swapped_nn_bf16_120x128x64_940f31", 120, 128),
+        (51, "wgmma_swapped_nn_bf16_104x128x64_9f7617", 104, 128),
+        (52, "wgmma_swapped_nn_bf16_80x128x64_ac58a3", 80, 128),
+        (54, "wgmma_swapped_nn_bf16_120x192x64_888ba1", 120, 192),
+        (55, "wgmma_swapped_nn_bf16_112x192x64_cc6d11", 112, 192),
+        (56, "wgmma_swapped_nn_bf16_112x256x64_c15bfc", 112, 256),
+        (57, "wgmma_swapped_nn_bf16_96x256x64_52f76f", 96, 256),
+    ),
+    "nt_chunks_half_tc": (
+        (38, "wgmma_swapped_nt_bf16_88x64x64_cabf8c", 88, 64),
+        (39, "wgmma_swapped_nt_bf16_200x128x64_15b112", 200, 128),
+        (40, "wgmma_swapped_nt_bf16_184x128x64_f364d3", 184, 128),
+        (41, "wgmma_swapped_nt_bf16_160x128x64_e25335", 160, 128),
+        (42, "wgmma_swapped_nt_bf16_152x128x64_c5096c", 152, 128),
+        (43, "wgmma_swapped_nt_bf16_136x128x64_12a1e7", 136, 128),
+        (44, "wgmma_swapped_nt_bf16_120x128x64_193b21", 120, 128),
+        (45, "wgmma_swapped_nt_bf16_104x128x64_10d210", 104, 128),
+        (46, "wgmma_swapped_nt_bf16_80x128x64_62fe76", 80, 128),
+        (48, "wgmma_swapped_nt_bf16_120x192x64_063b29", 120, 192),
+        (49, "wgmma_swapped_nt_bf16_112x192x64_817a85", 112, 192),
+        (50, "wgmma_swapped_nt_bf16_112x256x64_e696b9", 112, 256),
+        (51, "wgmma_swapped_nt_bf16_96x256x64_353b14", 96, 256),
+    ),
+}
+# WGMMA6: launch, kernel
+WGMMA6 = {
+    "nn_chunks_half_tc": ((53, "wgmma_swapped_nn_bf16_192x192x64_a0ab01"),),
+    "nt_chunks_half_tc": ((47, "wgmma_swapped_nt_bf16_192x192x64_55bcf6"),),
+}
 # MMA3: launch, kernel
 MMA3 = {
-    "nn_chunks_half_tc": ((55, "mma_nn_bf16_128x128x64_f0d61c"),),
-    "nt_chunks_half_tc": ((49, "mma_nt_bf16_128x128x64_c17b3f"),),
+    "nn_chunks_half_tc": ((59, "mma_nn_bf16_128x128x64_f0d61c"),),
+    "nt_chunks_half_tc": ((53, "mma_nt_bf16_128x128x64_c17b3f"),),
     "tn_chunks_half_tc": ((42, "mma_tn_bf16_128x128x64_0c6dfc"),),
     "tt_chunks_half_tc": ((3, "mma_tt_bf16_128x128x64_e21fc6"),),
 }
 # MMA4: launch, kernel
 MMA4 = {
-    "nn_chunks_half_tc": ((77, "mma_nn_bf16_64x64x32_11f8f0"),),
-    "nt_chunks_half_tc": ((62, "mma_nt_bf16_64x64x32_bf4a05"),),
+    "nn_chunks_half_tc": ((81, "mma_nn_bf16_64x64x32_11f8f0"),),
+    "nt_chunks_half_tc": ((66, "mma_nt_bf16_64x64x32_bf4a05"),),
     "tn_chunks_half_tc": ((64, "mma_tn_bf16_64x64x32_e9516c"),),
     "tt_chunks_half_tc": ((6, "mma_tt_bf16_64x64x32_ad734c"),),
 }
@@ -472,16 +498,29 @@ def candidates(
             stores1,
         )
         launches["reduce"] = us, "reduce_bf16_128x4_f3bd9b", ctas, {"workspace": stores}
-    for launch, kernel, bm, bn in fitting.rows(WGMMA) if arch in SOME_0 else ():
+    for launch, kernel, bm in fitting.rows(WGMMA) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bm)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
+            and m + bm <= 2147483647 and n + bm <= 2147483647 and k + 64 <= 2147483647
+            and tiles * chunks + sms <= 4294967295
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // 64), chunk * (bm * bm),
+                tiles * k * ((bm + bm) * 2 + (min(u % 16, 1) * bm + min(v % 16, 1) * bm) * 6),
+                operands, stores,
+            )
+            launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
+    for launch, kernel, bm, bn in fitting.rows(WGMMA1) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
             and m + bm <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
-            and tiles * chunks + sms <= 4294967295
+            and tiles * chunks + sms <= 4294967295 and m > 64
         ):
             us = time(
                 kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // 64), chunk * (bm * bn),
-                tiles * k * ((bm + bn) * 2 + (min(u % 16, 1) * bm + min(v % 16, 1) * bn) * 6),
+                tiles * k * ((bm + bn) * 2 + (min(k % 16, 1) * bm + min(v % 16, 1) * bn) * 6),
                 operands, stores,
             )
             launches[launch] = us, kernel, min(tiles * chunks, sms) * 1, {"workspace": stores}
@@ -540,7 +579,7 @@ def candidates(
                 operands, stores1,
             )
             launches[launch] = us, kernel, tiles, {}
-    for launch, kernel, bm, bn in fitting.rows(WGMMA1) if arch in SOME_0 else ():
+    for launch, kernel, bm, bn in fitting.rows(WGMMA2) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
             chunks <= 1 and sms >= 1 and m + bm <= 2147483647 and n + bn <= 2147483647
@@ -552,7 +591,7 @@ def candidates(
                 operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bk, bm, bn in fitting.rows(WGMMA2) if arch in SOME_0 else ():
+    for launch, kernel, bk, bm, bn in fitting.rows(WGMMA3) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
             (chunk % bk == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
@@ -564,7 +603,7 @@ def candidates(
                 operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bm, bn, c0 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
+    for launch, kernel, bm, bn, c0 in fitting.rows(WGMMA4) if arch in SOME_0 else ():
         tiles = -(-m // bm) * -(-n // bn)
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + bm <= 2147483647
@@ -576,6 +615,31 @@ def candidates(
                 operands, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
+    for launch, kernel, bm, bn in fitting.rows(WGMMA5) if arch in SOME_0 else ():
+        tiles = -(-m // bm) * -(-n // bn)
+        if (
+            (chunk % 64 == 0 or chunks <= 1) and sms >= 1 and m + bm <= 2147483647
+            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms <= 4294967295
+            and m > 64
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles, -(-k // 64), k * (bm * bn),
+                tiles * k * ((bm + bn) * 2 + (min(k % 16, 1) * bm + min(v % 16, 1) * bn) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles, sms) * 1, {}
+    tiles_192x192 = -(-m // 192) * -(-n // 192)
+    for launch, kernel in fitting.rows(WGMMA6) if arch in SOME_0 else ():
+        if (
+            chunks <= 1 and sms >= 1 and m + 192 <= 2147483647 and n + 192 <= 2147483647
+            and k + 64 <= 2147483647 and tiles_192x192 + sms <= 4294967295 and m > 64
+        ):
+            us = time(
+                kernel, "wgmma", 1, sms, tiles_192x192, -(-k // 64), k * 36864,
+                tiles_192x192 * k * (768 + (min(k % 16, 1) * 192 + min(v % 16, 1) * 192) * 6),
+                operands, stores1,
+            )
+            launches[launch] = us, kernel, min(tiles_192x192, sms) * 1, {}
     tiles_128x128 = -(-m // 128) * -(-n // 128)
     for launch, kernel in fitting.rows(MMA3):
         if chunks <= 1 and tiles_128x128 <= 2147483647:
@@ -596,7 +660,7 @@ def candidates(
             launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
     tiles_64x32 = -(-m // 64) * -(-n // 32)
     if (
-        table == "nt_chunks_half_tc" and arch in SOME_0 and 41 in fitting
+        table == "nt_chunks_half_tc" and arch in SOME_0 and 36 in fitting
         and (chunk % 128 == 0 or chunks <= 1) and m % 64 == 0 and sms >= 1 and m + 64 <= 2147483647
         and n + 32 <= 2147483647 and k + 128 <= 2147483647 and tiles_64x32 + sms <= 4294967295
     ):
@@ -605,5 +669,5 @@ def candidates(
             tiles_64x32 * k * (192 + (min(k % 16, 1) * 64 + min(k % 16, 1) * 32) * 6), operands,
             stores1,
         )
-        launches[41] = us, "wgmma_nt_bf16_64x32x128_f773ae", min(tiles_64x32, sms) * 1, {}
+        launches[36] = us, "wgmma_nt_bf16_64x32x128_f773ae", min(tiles_64x32, sms) * 1, {}
     yield from fitting.combined(launches)

@@ -44,15 +44,14 @@ ROUTES = Routes({
         (52, 16, ("quantized_datascales", 52)), (53, 16, ("quantized_datascales", 53)),
         (54, 16, ("quantized_datascales", 54)), (55, 16, ("quantized_datascales", 55)),
         (56, 16, ("quantized_datascales", 56)), (57, 16, ("quantized_datascales", 57)),
-        (58, 16, ("quantized_datascales", 58)), (59, 16, ("quantized_datascales", 59)),
-        (60, 16, ("quantized_datascales", 60)),
+        (58, 16, ("quantized_datascales", 58)),
         # the weight is dequantized first; many rows, by mma
-        (61, 16, ("quantized_datascales", 61)), (62, 16, ("quantized_datascales", 62)),
-        (63, 16, ("quantized_datascales", 63)),
+        (59, 16, ("quantized_datascales", 59)), (60, 16, ("quantized_datascales", 60)),
+        (61, 16, ("quantized_datascales", 61)),
         # the weight is dequantized first; operands not aligned to 16 bytes
-        (64, 4, ("quantized_datascales", 64)),
+        (62, 4, ("quantized_datascales", 62)),
         # the weight is dequantized first; everything else: any size, alignment and plan
-        (65, 0, ("quantized_datascales", 65)),
+        (63, 0, ("quantized_datascales", 63)),
     ),
     "quantized_nn_chunks_half_tc": (
         # few outputs: split-K, a CTA for each tile and chunk
@@ -78,20 +77,19 @@ ROUTES = Routes({
         (29, 16, ("quantized_datascales", 29)), (30, 16, ("quantized_datascales", 30)),
         (31, 16, ("quantized_datascales", 31)), (32, 16, ("quantized_datascales", 32)),
         (33, 16, ("quantized_datascales", 33)), (34, 16, ("quantized_datascales", 34)),
-        (35, 16, ("quantized_datascales", 35)), (36, 16, ("quantized_datascales", 36)),
-        (37, 16, ("quantized_datascales", 37)), (38, 16, ("quantized_datascales", 38)),
+        (35, 16, ("quantized_datascales", 35)),
         # the weight is dequantized first; many rows, by mma
-        (39, 16, ("quantized_datascales", 39)), (40, 16, ("quantized_datascales", 40)),
-        (41, 16, ("quantized_datascales", 41)),
+        (36, 16, ("quantized_datascales", 36)), (37, 16, ("quantized_datascales", 37)),
+        (38, 16, ("quantized_datascales", 38)),
         # the weight is dequantized first; A not aligned to 16 bytes: copied first
-        (42, 0, ("quantized_datascales", "realign_a", 29)),
-        (43, 0, ("quantized_datascales", "realign_a", 30)),
-        (44, 0, ("quantized_datascales", "realign_a", 35)),
-        (45, 0, ("quantized_datascales", "realign_a", 38)),
+        (39, 0, ("quantized_datascales", "realign_a", 29)),
+        (40, 0, ("quantized_datascales", "realign_a", 30)),
+        (41, 0, ("quantized_datascales", "realign_a", 33)),
+        (42, 0, ("quantized_datascales", "realign_a", 35)),
         # the weight is dequantized first; operands not aligned to 16 bytes
-        (46, 4, ("quantized_datascales", 46)),
+        (43, 4, ("quantized_datascales", 43)),
         # the weight is dequantized first; everything else: any size, alignment and plan
-        (47, 0, ("quantized_datascales", 47)),
+        (44, 0, ("quantized_datascales", 44)),
     ),
 })
 # QUANTIZED_WGMMA: launch, kernel, bk, bm, bn
@@ -226,58 +224,49 @@ WGMMA1 = {
 WGMMA2 = {
     "quantized_nt_chunks_half_tc": (
         (53, "wgmma_nt_bf16_128x256x64_3dd73c", 128, 256),
-        (56, "wgmma_nt_bf16_128x224x64_2d6b5a", 128, 224),
-        (58, "wgmma_nt_bf16_128x128x64_798d11", 128, 128),
-        (59, "wgmma_nt_bf16_128x64x64_2d7408", 128, 64),
-        (60, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64),
+        (55, "wgmma_nt_bf16_128x224x64_2d6b5a", 128, 224),
+        (56, "wgmma_nt_bf16_128x128x64_798d11", 128, 128),
+        (57, "wgmma_nt_bf16_128x64x64_2d7408", 128, 64),
+        (58, "wgmma_nt_bf16_64x64x64_a71b86", 64, 64),
     ),
     "quantized_nn_chunks_half_tc": (
         (30, "wgmma_nn_bf16_128x256x64_8ef526", 128, 256),
-        (33, "wgmma_nn_bf16_128x224x64_f0d83a", 128, 224),
-        (35, "wgmma_nn_bf16_128x128x64_25492e", 128, 128),
-        (37, "wgmma_nn_bf16_128x64x64_f988ea", 128, 64),
-        (38, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64),
+        (32, "wgmma_nn_bf16_128x224x64_f0d83a", 128, 224),
+        (33, "wgmma_nn_bf16_128x128x64_25492e", 128, 128),
+        (34, "wgmma_nn_bf16_128x64x64_f988ea", 128, 64),
+        (35, "wgmma_nn_bf16_64x64x64_06ffad", 64, 64),
     ),
 }
-# WGMMA3: launch, kernel, bn, c0
+# WGMMA3: launch, kernel
 WGMMA3 = {
-    "quantized_nt_chunks_half_tc": (
-        (54, "wgmma_nt_bf16_128x256x64_983532", 256, 1024),
-        (55, "wgmma_nt_bf16_128x192x64_bb9c5c", 192, 896),
-        (57, "wgmma_nt_bf16_128x160x64_58b60e", 160, 832),
-    ),
-    "quantized_nn_chunks_half_tc": (
-        (31, "wgmma_nn_bf16_128x256x64_944560", 256, 1024),
-        (32, "wgmma_nn_bf16_128x192x64_1b1ed2", 192, 896),
-        (34, "wgmma_nn_bf16_128x160x64_d965a8", 160, 832),
-        (36, "wgmma_nn_bf16_128x128x64_669ddf", 128, 768),
-    ),
+    "quantized_nt_chunks_half_tc": ((54, "wgmma_nt_bf16_128x192x64_bb9c5c"),),
+    "quantized_nn_chunks_half_tc": ((31, "wgmma_nn_bf16_128x192x64_1b1ed2"),),
 }
 # MMA: launch, kernel, slots, bm, c0, c1
 MMA = {
     "quantized_nt_chunks_half_tc": (
-        (61, "mma_nt_bf16_64x64x64_25611e", 3, 64, 4096, 256),
-        (63, "mma_nt_bf16_128x128x64_d2c5a0", 1, 128, 16384, 512),
+        (59, "mma_nt_bf16_64x64x64_25611e", 3, 64, 4096, 256),
+        (61, "mma_nt_bf16_128x128x64_d2c5a0", 1, 128, 16384, 512),
     ),
     "quantized_nn_chunks_half_tc": (
-        (39, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 4096, 256),
-        (41, "mma_nn_bf16_128x128x64_5411be", 1, 128, 16384, 512),
+        (36, "mma_nn_bf16_64x64x64_fd998b", 3, 64, 4096, 256),
+        (38, "mma_nn_bf16_128x128x64_5411be", 1, 128, 16384, 512),
     ),
 }
 # MMA1: launch, kernel
 MMA1 = {
-    "quantized_nt_chunks_half_tc": ((62, "mma_nt_bf16_128x128x64_c17b3f"),),
-    "quantized_nn_chunks_half_tc": ((40, "mma_nn_bf16_128x128x64_f0d61c"),),
+    "quantized_nt_chunks_half_tc": ((60, "mma_nt_bf16_128x128x64_c17b3f"),),
+    "quantized_nn_chunks_half_tc": ((37, "mma_nn_bf16_128x128x64_f0d61c"),),
 }
 # MMA2: launch, kernel
 MMA2 = {
-    "quantized_nt_chunks_half_tc": ((64, "mma_nt_bf16_128x64x64_797e5c"),),
-    "quantized_nn_chunks_half_tc": ((46, "mma_nn_bf16_128x64x64_d4d82b"),),
+    "quantized_nt_chunks_half_tc": ((62, "mma_nt_bf16_128x64x64_797e5c"),),
+    "quantized_nn_chunks_half_tc": ((43, "mma_nn_bf16_128x64x64_d4d82b"),),
 }
 # MMA3: launch, kernel
 MMA3 = {
-    "quantized_nt_chunks_half_tc": ((65, "mma_nt_bf16_64x64x32_bf4a05"),),
-    "quantized_nn_chunks_half_tc": ((47, "mma_nn_bf16_64x64x32_11f8f0"),),
+    "quantized_nt_chunks_half_tc": ((63, "mma_nt_bf16_64x64x32_bf4a05"),),
+    "quantized_nn_chunks_half_tc": ((44, "mma_nn_bf16_64x64x32_11f8f0"),),
 }
 # QUANTIZED_WGMMA2: launch, kernel, bk, bm, bn
 QUANTIZED_WGMMA2 = {
@@ -446,18 +435,19 @@ def candidates(
                 operands2, stores1,
             )
             launches[launch] = us, kernel, min(tiles, sms) * 1, {}
-    for launch, kernel, bn, c0 in fitting.rows(WGMMA3) if arch in SOME_0 else ():
-        tiles = -(-m // 256) * -(-n // bn)
+    tiles_256x192 = -(-m // 256) * -(-n // 192)
+    for launch, kernel in fitting.rows(WGMMA3) if arch in SOME_0 else ():
         if (
             (chunk % 64 == 0 or chunks <= 1) and sms >= 2 and m + 256 <= 2147483647
-            and n + bn <= 2147483647 and k + 64 <= 2147483647 and tiles + sms // 2 <= 4294967295
+            and n + 192 <= 2147483647 and k + 64 <= 2147483647
+            and tiles_256x192 + sms // 2 <= 4294967295
         ):
             us = time(
-                kernel, "wgmma", 1, sms, tiles * 2, -(-k // 64), k * ((bn + bn) * 64),
-                tiles * k * (c0 + (min(k % 16, 1) * 256 + min(v % 16, 1) * bn) * 6), operands2,
-                stores1,
+                kernel, "wgmma", 1, sms, tiles_256x192 * 2, -(-k // 64), k * 24576,
+                tiles_256x192 * k * (896 + (min(k % 16, 1) * 256 + min(v % 16, 1) * 192) * 6),
+                operands2, stores1,
             )
-            launches[launch] = us, kernel, min(tiles, sms // 2) * 2, {}
+            launches[launch] = us, kernel, min(tiles_256x192, sms // 2) * 2, {}
     for launch, kernel, slots, bm, c0, c1 in fitting.rows(MMA):
         tiles = -(-m // bm) * -(-n // bm)
         if (chunk % 64 == 0 or chunks <= 1) and tiles <= 2147483647:

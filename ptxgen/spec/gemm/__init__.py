@@ -306,10 +306,9 @@ class GemmSpec(KernelSpec):
         """
         return False
 
-    @property
-    def row_multiple(self) -> int:
-        """The number that M is a multiple of in every problem that the kernel serves."""
-        return 1
+    def rows_from(self, least: int) -> int:
+        """Returns the smallest M from ``least`` on that the kernel serves."""
+        return least
 
     @property
     def continues(self) -> bool:

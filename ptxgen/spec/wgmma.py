@@ -8,7 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ptxgen.expr import Expr, all_of, ceil_div, minimum
+from ptxgen.expr import TRUE, Expr, all_of, ceil_div, minimum
 from ptxgen.numerics import vocab_segments
 from ptxgen.numerics.contract import ITEMSIZE, TC16, TIERS, Contract, K, M, N
 from ptxgen.numerics.vocab_segments import FLCE, SEGMENT
@@ -42,6 +42,8 @@ STEP = 16
 """Length along k of one wgmma instruction, for 16-bit operands."""
 FRAGMENT = 64
 """Rows of a wgmma instruction."""
+FEW_ROWS = 512
+"""Most rows that split-K kernels with swapped operands serve."""
 HIDDEN = 128 * 256
 """Outputs of the smallest tile whose products take as long as TMA's loads of rows outside of A."""
 COORDINATE_MAX = (1 << 31) - 1
@@ -656,7 +658,8 @@ class WgmmaSwappedSpec(WgmmaSpec):
 
     So ``bm`` is any multiple of 8 up to 256, and tiles fit any number of rows with little left
     over. The ``consumers`` warpgroups divide ``bn``: columns of a model's weights are multiples of
-    128. The kernel requires more than :data:`FRAGMENT` rows.
+    128. The kernel requires more than :data:`FRAGMENT` rows, and for split-K at most
+    :data:`FEW_ROWS`.
     """
 
     legible: ClassVar[bool] = False
@@ -682,7 +685,8 @@ class WgmmaSwappedSpec(WgmmaSpec):
 
     @property
     def requires(self) -> Expr:
-        return super().requires & (M > FRAGMENT)
+        few = M <= FEW_ROWS if self.split == "workspace" else TRUE
+        return super().requires & (M > FRAGMENT) & few
 
     @property
     def first(self) -> Operand:

@@ -516,7 +516,7 @@ def candidates(
         if (
             (chunk % 64 == 0 or chunks <= 1) and stores <= 268435456 and sms >= 1
             and m + bm <= 2147483647 and n + bn <= 2147483647 and k + 64 <= 2147483647
-            and tiles * chunks + sms <= 4294967295 and m > 64
+            and tiles * chunks + sms <= 4294967295 and m > 64 and m <= 512
         ):
             us = time(
                 kernel, "wgmma", 1, sms, tiles * chunks, -(-chunk // 64), chunk * (bm * bn),

@@ -73,7 +73,9 @@ class Revision:
         """Folder with an extracted copy of the revision's package."""
         folder = Path(self._temporary.name) / "code"
         with self._archive("ptxgen") as tar:
-            tar.extractall(folder, filter="data")
+            # Python 3.11.0 to 3.11.3 have no argument for it.
+            tar.extraction_filter = getattr(tarfile, "data_filter", lambda member, _: member)
+            tar.extractall(folder)
         return folder
 
     def _archive(self, path: str) -> tarfile.TarFile:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from ptxgen import lazy
 from ptxgen.errors import DtypeError, IndexRangeError, ShapeError
 from ptxgen.numerics import gather_scatter
-from ptxgen.numerics.dtype import ELEMENTS, PARTS
+from ptxgen.numerics.dtype import ELEMENTS, PARTS, SINGLE
 from ptxgen.numerics.formula import cast, where
 from ptxgen.numerics.option import Axis, Bool, Integer, Kernel
 from ptxgen.numerics.signature import Signature
@@ -49,7 +49,6 @@ MOVED = (
     *("float8_e4m3fn", "float8_e5m2", "complex64", "complex128"),
 )
 """Dtypes that gathers copy, bit by bit."""
-BAGGED = ("float32", "bfloat16", "float16")
 Row = Annotated[int | None, Integer(-(1 << 31), (1 << 31) - 1)]
 Rows = Annotated[int, Integer(0, (1 << 31) - 1)]
 Shifts = Annotated[int, Integer(-(1 << 63) + 1, (1 << 63) - 1)]
@@ -236,7 +235,7 @@ def embedding_bag(
     In f32, each product rounded once, added in the order of ``rows/1``, the sum rounded once. A row
     of an index out of range is zeros. ``weights`` are float32 or as ``x``.
     """
-    check_dtype("x", x.dtype, BAGGED)
+    check_dtype("x", x.dtype, SINGLE)
     check_dtype("indices", indices.dtype, INDICES)
     check_dtype("weights", weights.dtype, tuple(dict.fromkeys(("float32", x.dtype))))
     shapes = {"x": x.shape, "indices": indices.shape, "weights": weights.shape}

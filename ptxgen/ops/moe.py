@@ -30,8 +30,6 @@ FLOATS = ("float32", "bfloat16", "float16")
 Experts = Annotated[int, Integer(1, GROUPS_MAX)]
 Count = Annotated[int, Integer(1, GROUPS_MAX)]
 Scoring = Annotated[str, Choice("softmax", "sigmoid")]
-ROUTED = frozenset({"softmax"})
-"""Scorings that are computed by ``route_tokens``, together with the choice."""
 Scale = Annotated[float, Real()]
 
 DISPATCH = Signature(
@@ -277,7 +275,7 @@ def moe_router(
     if k > (each * top_groups if groups > 1 else experts):
         most = each * top_groups if groups > 1 else experts
         raise OptionError(f"k is {k}; takes at most {most}, as logits has {experts} experts")
-    if scoring in ROUTED and bias is None and groups == 1 and is_routable(experts, k):
+    if scoring == "softmax" and bias is None and groups == 1 and is_routable(experts, k):
         found: tuple[Buffer, Buffer] = b.route_tokens(
             b.packed(logits), k, normalize=normalize, scale=scale
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from ptxgen.errors import OptionError, ShapeError
-from ptxgen.numerics.dtype import NAMES
+from ptxgen.numerics.dtype import NAMES, SINGLE
 from ptxgen.numerics.option import Bool, Eps, Kernel
 from ptxgen.numerics.rotary import rotate
 from ptxgen.ops.pointwise import Pointwise
@@ -18,7 +18,6 @@ from ptxgen.spec import Problem
 from ptxgen.spec.rotary import ARRAYS, HEADS_MAX, PER_LANE, SPACE, Form
 from ptxgen.tiles.rotary import KEY
 
-FLOATS = ("float32", "bfloat16", "float16")
 _rotated = Pointwise(rotate, "rotary")
 
 
@@ -46,7 +45,7 @@ def rotate_heads(
     2 i with 2 i + 1. One kernel computes both arrays where it can (:func:`_launch`); else a launch
     gathers the rows of angles, and each array has launches of its own.
     """
-    check_dtype("q", q.dtype, FLOATS)
+    check_dtype("q", q.dtype, SINGLE)
     check_dtype("cos_sin", cos_sin.dtype, (q.dtype,))
     if len(cos_sin.shape) != 2 or cos_sin.shape[1] % 2:
         raise ShapeError(f"cos_sin has shape {list(cos_sin.shape)}; takes [P, R], R even")

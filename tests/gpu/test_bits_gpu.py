@@ -216,11 +216,6 @@ def forced(run, name, op, m, n, k, align, device):
     return False
 
 
-def rows(route, least):
-    """The least number of rows from ``least`` on that the kernels of ``route`` serve."""
-    return route.main.rows_from(least)
-
-
 def intact(what, *guards):
     for guard in guards:
         assert guard.intact(), f"{what}: wrote beside an array of shape {list(guard.view.shape)}"
@@ -233,7 +228,7 @@ def test_forced_kernel_equals_the_oracle(name, device):
     for i, ((m, n, k), kind) in enumerate(itertools.product(SMALL, KINDS)):
         if twin(name) and i % 3 != turn_of(name):
             continue
-        m = rows(route, m)
+        m = route.main.rows_from(m)
         x, w, biases, _ = case(m, n, k, kind, dtype)
         activation = activated(i + i // 5, dtype, tier)
         for turn, align in enumerate(alignments(dtype, i)):
@@ -263,7 +258,7 @@ def test_forced_kernel_at_the_edges_of_its_tile(name, device):
     for i, (m, n, k) in enumerate(edge_shapes(route.main)):
         if twin(name) and i % 3 != turn_of(name):
             continue
-        m = rows(route, m)
+        m = route.main.rows_from(m)
         x, w, biases, _ = case(m, n, k, "normal", dtype)
         for align in alignments(dtype, i):
             how = {"dtype": dtype, "align": align}
@@ -620,7 +615,7 @@ def test_repeats_streams_and_graphs(m, k, n, dtype, tier):
 def test_every_kernel_in_a_graph_beside_eager_work(name, device):
     layout, route = ROUTES_BY_NAME[name]
     dtype, tier = route.main.dtype, route.main.tier
-    m, n, k = rows(route, 70), 72, 96
+    m, n, k = route.main.rows_from(70), 72, 96
     op = "linear"
     x, w, *_ = case(m, n, k, "normal", dtype)
     a, _ = operand_on_gpu(torch, x, dtype=dtype, turned=layout[0] == "T")

@@ -425,14 +425,9 @@ FIRST = {
 """The kernels that can be forced, and a route of each."""
 
 
-def rows(name, least):
-    """The least number of rows from ``least`` on that a kernel serves."""
-    return SPECS[name].rows_from(least)
-
-
 @pytest.mark.parametrize("name", sorted(FIRST))
 def test_every_kernel_can_be_forced_and_returns_the_same_bits(gpu, torch, name):
-    spec, tier, m = SPECS[name], SPECS[name].tier, rows(name, 70)
+    spec, tier, m = SPECS[name], SPECS[name].tier, SPECS[name].rows_from(70)
     left, right = numbers(m, 40, dtype=spec.dtype), numbers(40, 72, dtype=spec.dtype)
     turn_a, turn_b = (c == "T" for c in spec.layout)
     a = put(left.T, pitch=m + 2).T if turn_a else put(left)
@@ -473,7 +468,8 @@ def test_vectors_are_stored_as_a_forced_kernel_reads_them(gpu, torch, name):
     spec, tier = SPECS[name], SPECS[name].tier
     turn_a, turn_b = (c == "T" for c in spec.layout)
     for m, n, k in ((1, 1, 1), (1, 5, 3), (5, 1, 3), (5, 6, 1), (1, 1, 4), (2, 3, 0)):
-        left, right = numbers(rows(name, m), k, dtype=spec.dtype), numbers(k, n, dtype=spec.dtype)
+        m = spec.rows_from(m)
+        left, right = numbers(m, k, dtype=spec.dtype), numbers(k, n, dtype=spec.dtype)
         a = put(left.T, pitch=8).T if turn_a else put(left, pitch=8)
         b = put(right.T, pitch=8).T if turn_b else put(right, pitch=8)
         got = ptxgen.matmul(torch.Tensor(a), torch.Tensor(b), tier=tier, kernel=name)

@@ -6,8 +6,9 @@ the sorted rows does not change its bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from ptxgen.errors import OptionError, ShapeError
 from ptxgen.numerics.formula import cast, primitive, where
@@ -29,7 +30,32 @@ INTEGERS = ("int32", "int64")
 FLOATS = ("float32", "bfloat16", "float16")
 Experts = Annotated[int, Integer(1, GROUPS_MAX)]
 Count = Annotated[int, Integer(1, GROUPS_MAX)]
-Scoring = Annotated[str, Choice("softmax", "sigmoid")]
+
+
+class _Scoring(NamedTuple):
+    """Function of a token's logits whose values are the scores of its experts, in f32."""
+
+    forward: Callable[[Any, Any], Any]
+    """Takes a builder and packed logits."""
+    backward: Callable[[Builder, Any, Any], Any]
+    """Takes a builder, the gradient of the scores, and the scores."""
+    is_routed: bool
+    """Whether ``route_tokens`` computes it, together with the choice of experts."""
+
+
+SCORINGS = {
+    "softmax": _Scoring(
+        forward=lambda b, logits: b.softmax(logits, out_dtype="float32"),
+        backward=lambda b, ds, scores: b.rows("softmax_backward", ds, scores),
+        is_routed=True,
+    ),
+    "sigmoid": _Scoring(
+        forward=lambda b, logits: b.sigmoid(logits, out_dtype="float32"),
+        backward=lambda b, ds, scores: b.mul(ds, b.mul(scores, b.sub(1.0, scores))),
+        is_routed=False,
+    ),
+}
+Scoring = Annotated[str, Choice(*SCORINGS)]
 Scale = Annotated[float, Real()]
 
 DISPATCH = Signature(
@@ -183,16 +209,7 @@ _scaled = Pointwise(lambda w, scale: w * scale, "scaled")
 
 
 def _scores(b: Any, logits: Any, scoring: str) -> Any:
-    made = {"softmax": b.softmax, "sigmoid": b.sigmoid}[scoring]
-    return made(b.packed(logits), out_dtype="float32")
-
-
-def _dlogits(b: Builder, scoring: str, ds: Any, scores: Any) -> Any:
-    made = {
-        "softmax": lambda: b.rows("softmax_backward", ds, scores),
-        "sigmoid": lambda: b.mul(ds, b.mul(scores, b.sub(1.0, scores))),
-    }
-    return made[scoring]()
+    return SCORINGS[scoring].forward(b, b.packed(logits))
 
 
 def _router_vjp(b: Builder, at: Backward) -> Gradients:
@@ -209,7 +226,7 @@ def _router_vjp(b: Builder, at: Backward) -> Gradients:
         dw = b.div(b.sub(dw, b.unsqueeze(b.sum(b.mul(dw, w), axis=-1), -1)), total)
     zeros = b.filled(scores.shape, "float32", 0.0, scores)
     ds = b.scatter_add(zeros, b.packed(experts), b.packed(dw), axis=-1)
-    dx = _dlogits(b, how["scoring"], ds, scores)
+    dx = SCORINGS[how["scoring"]].backward(b, ds, scores)
     return {"logits": b.cast(dx, b.dtype(logits))}
 
 
@@ -275,7 +292,7 @@ def moe_router(
     if k > (each * top_groups if groups > 1 else experts):
         most = each * top_groups if groups > 1 else experts
         raise OptionError(f"k is {k}; takes at most {most}, as logits has {experts} experts")
-    if scoring == "softmax" and bias is None and groups == 1 and is_routable(experts, k):
+    if SCORINGS[scoring].is_routed and bias is None and groups == 1 and is_routable(experts, k):
         found: tuple[Buffer, Buffer] = b.route_tokens(
             b.packed(logits), k, normalize=normalize, scale=scale
         )

@@ -1260,7 +1260,7 @@ def _spoilt_arrays(d: Draw, value: Any) -> list[tuple[str, Any]]:
         ("number", 1.5), ("empty", np.zeros((0, 0), "f4")), ("int8", np.ones((3, 3), "i1")),
     ]  # fmt: skip
     if isinstance(value, np.ndarray):
-        found += [("a dimension more", value[None]), ("other dtype", value.real.astype("u2"))]
+        found += [("a dimension more", value[None]), ("other dtype", np.zeros(value.shape, "u2"))]
         if value.ndim:
             found += [("shorter", value[..., :-1]), ("flat", value.reshape(-1))]
     if d.maybe(0.3):

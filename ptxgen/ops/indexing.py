@@ -249,6 +249,8 @@ def embedding_bag(
             f"embedding_bag: {count} bags of {each} rows of {inner}; takes at most {BAG_MAX} rows "
             "and 2^38 elements"
         )
+    if size == 0 < each:  # every index is out of range; kernels read row 0 in place of such rows
+        x = b.filled((1, inner), x.dtype, 0.0, x)
     flags = _flags("indices", indices)
     _unit("x", x)
     dense("weights", weights, 0, result=False)

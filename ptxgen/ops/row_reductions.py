@@ -101,8 +101,7 @@ def asked(
         check_contiguous("out", target, result=True)
     read = {i.name for i in formula_of(variant).inputs}  # some options leave arrays unread
     bind = {n: x for n, x in given.items() if n in read} | dict(targets)
-    lies = vector, dense
-    made = partial(problem, title or row.name, row, variant, count, width, lies, scalars)
+    made = partial(problem, title or row.name, row, variant, (count, width), vector, dense, scalars)
     return made, bind
 
 
@@ -213,20 +212,20 @@ def problem(
     title: str,
     row: RowOp,
     variant: str,
-    count: int,
-    width: int,
-    lies: tuple[bool, bool],
+    shape: tuple[int, int],
+    has_vectors: bool,
+    is_dense: bool,
     scalars: list[tuple[str, int | float]],
 ) -> Problem:
-    """Returns the problem of operation ``row`` over ``count`` rows of ``width`` elements.
-    ``title``: its name; ``variant``: operation and dtypes, as text; ``lies``: whether all arrays
-    admit vector loads, and whether their rows have no gaps between them and begin at 16 bytes.
+    """Returns the problem of operation ``row`` over rows of a ``shape`` (count, width). ``title``:
+    its name; ``variant``: operation and dtypes, as text; ``has_vectors``: whether all arrays admit
+    vector loads; ``is_dense``: whether their rows have no gaps between them and begin at 16 bytes.
     Raises ShapeError if sums down the columns (:attr:`RowOp.down`) are too large.
     """
-    vector, dense = lies
+    count, width = shape
     what = f"{title} M={count} N={width}"
     # kernels for one column serve rows without elements
-    sizes = ("ROWS", count), ("COLS", max(width, 1)), ("VECTOR", int(vector))
+    sizes = ("ROWS", count), ("COLS", max(width, 1)), ("VECTOR", int(has_vectors))
     if row.down:
         if width > DOWN_COLS or -(-count // LEAF) * LANES * width > DOWN_MAX:
             raise ShapeError(
@@ -235,7 +234,7 @@ def problem(
             )
         down = ("ROWS", max(count, 1)), *sizes[1:], ("READ", reads(variant))
         return Problem(DOWN, variant, down, (*scalars, ("ROWS", count)), what)
-    known = facts(variant) if dense else {**facts(variant), "DENSE": READ_MAX}
+    known = facts(variant) if is_dense else {**facts(variant), "DENSE": READ_MAX}
     values = (*sizes, *known.items())
     return Problem(KEY, variant, values, tuple(scalars), what)
 

@@ -3,8 +3,8 @@
 ================  ================================================================================
 ``ROWS``          queries of a sequence times query heads per key head; in a ragged batch, those of
                   all sequences together
-``RAGGED``        sequences among which ROWS is divided: in a ragged batch the most that have rows,
-                  where tokens behind the last one count as one more; else 1
+``RAGGED``        most sequences of a ragged batch that can have rows: its sequences and one more,
+                  for tokens behind the last, but at most its tokens; 1 in other batches
 ``PAIRS``         sequences times key heads; in a ragged batch, key heads
 ``KEYS``          keys of the longest sequence
 ``DEPTH, WIDTH``  head dimensions of keys and of values, padded to a multiple of 16
@@ -14,9 +14,9 @@
                   no mask, or kernels that read the mask itself
 ``SMS``           streaming multiprocessors of the device
 ``FURTHER``       rows that are not the first of their sequence
-``FEWEST``        tiles of 16 rows
-``USUAL``         tiles of 16 rows, if each sequence of a ragged batch has one
-``LARGE``         tiles of 128 rows
+``TILES_16``      tiles of 16 rows, at most
+``TILES_128``     tiles of 128 rows, at most
+``DECODE_TILES``  tiles of 16 rows in a step of decoding: one a sequence of a ragged batch, or more
 ================  ================================================================================
 
 Queries, keys and values and their rows are aligned to 16 bytes. Further scalar parameters are the
@@ -33,11 +33,12 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast
 
 from ptxgen.cost.kernel import Roofline
-from ptxgen.expr import Expr, all_of, ceil_div, maximum, minimum, select, var
+from ptxgen.expr import Expr, all_of, ceil_div, const, maximum, minimum, select, var
 from ptxgen.numerics import activation, attention, ex2, logsumexp
 from ptxgen.numerics.contract import AUTO_TIER, Contract
 from ptxgen.numerics.dtype import ITEMSIZE
 from ptxgen.numerics.formula import Formula, Output, read
+from ptxgen.numerics.signature import DIM_MAX
 from ptxgen.numerics.softcap import tanh
 from ptxgen.spec import attention_mask as maps
 from ptxgen.spec import formula as cuda
@@ -58,8 +59,8 @@ from ptxgen.spec.wgmma import Instruction, Operand
 
 ROWS, RAGGED, PAIRS, KEYS = var("ROWS"), var("RAGGED"), var("PAIRS"), var("KEYS")
 DEPTH, WIDTH, PAGED = var("DEPTH"), var("WIDTH"), var("PAGED")
-SMS, SPLITS, FEWEST, LARGE = var("SMS"), var("SPLITS"), var("FEWEST"), var("LARGE")
-USUAL, FURTHER = var("USUAL"), var("FURTHER")
+SMS, SPLITS, TILES_16, TILES_128 = var("SMS"), var("SPLITS"), var("TILES_16"), var("TILES_128")
+DECODE_TILES, FURTHER = var("DECODE_TILES"), var("FURTHER")
 HEADS, SEQS = var("HEADS"), var("SEQS")
 PAGE, BLOCKS = var("PAGE"), var("BLOCKS")
 """Keys of a page, and number of pages; ``HEADS, SEQS``: numbers of heads of keys, and of
@@ -82,7 +83,7 @@ PAGES = 16, 32, 64, 128, 256
 PANEL = 64
 """16-bit elements in a row of a tile with the 128-byte swizzle."""
 TILE_MIN = 32
-"""Rows of the smallest tile."""
+"""Rows of a tile of the portable kernel, which serves every problem: the space bounds its grid."""
 ROWS_MAX = 1 << 30
 TILE_RECORD_BYTES = 96, 16
 """Bytes of the record of a tile in shared memory (C++ type ``TileInfo``): its fixed part, and the
@@ -133,8 +134,8 @@ SPACE = Space(
     (
         FURTHER_ROWS,
         ("SPLITS", ceil_div(KEYS, attention.SPLIT)),
-        *(("FEWEST", tiles(16)), ("LARGE", tiles(128))),
-        ("USUAL", maximum(RAGGED, ceil_div(ROWS, 16)) * PAIRS),
+        *(("TILES_16", tiles(16)), ("TILES_128", tiles(128))),
+        ("DECODE_TILES", maximum(RAGGED, ceil_div(ROWS, 16)) * PAIRS),
     ),
     within=tiles(TILE_MIN) <= GRID_MAX,
 )
@@ -453,7 +454,7 @@ class AttentionSpec(AttentionBaseSpec):
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         found = (
             ("first + ROWS - 1", ROWS + (self.rows - 1)),
-            ("begin + lane, tile of a sequence", RAGGED + WARP),
+            ("begin + lane, sequence", const(DIM_MAX) + WARP),
         )
         return tuple((text, value, INDEX_MAX) for text, value in found)
 

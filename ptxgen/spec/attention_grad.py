@@ -4,8 +4,8 @@ values (dq), or holds keys and values and streams queries (dk, dv).
 ===========  =====================================================================================
 ``ROWS``     what CTAs hold: queries of a sequence times query heads per key head (dq), or keys of a
              sequence (dk, dv); in a ragged batch, those of all sequences together
-``RAGGED``   sequences among which ROWS is divided: in a ragged batch the most that have rows, where
-             tokens behind the last one count as one more; else 1
+``RAGGED``   most sequences of a ragged batch that can have rows: its sequences and one more, for
+             tokens behind the last, but at most its tokens; 1 in other batches
 ``PAIRS``    sequences times key heads, or times parts of the query heads that share them; in a
              ragged batch, key heads or parts
 ``PAST``     what CTAs stream: keys (dq) or queries (dk, dv)
@@ -30,9 +30,10 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from ptxgen.cost.kernel import Roofline
-from ptxgen.expr import Expr, all_of, var
+from ptxgen.expr import Expr, all_of, const, var
 from ptxgen.numerics import attention
 from ptxgen.numerics.contract import Contract
+from ptxgen.numerics.signature import DIM_MAX
 from ptxgen.spec import attention_mask as maps
 from ptxgen.spec import formula as cuda
 from ptxgen.spec.abi import Abi, Param, ptr
@@ -44,7 +45,6 @@ from ptxgen.spec.attention import (
     LISTED,
     LOGIT_POINTERS,
     PANEL,
-    RAGGED,
     ROWS,
     ROWS_MAX,
     WIDE_MAX,
@@ -227,7 +227,7 @@ class AttentionGradSpec(AttentionBaseSpec):
     def index_bounds(self) -> tuple[tuple[str, Expr, int], ...]:
         found = (
             ("place.first + ROWS", ROWS + (self.rows - 1)),
-            ("begin + lane, tile of a sequence", RAGGED + WARP),
+            ("begin + lane, sequence", const(DIM_MAX) + WARP),
             ("tile * TILE", PAST + 3 * self.tile),
         )
         return tuple((text, value, INDEX_MAX) for text, value in found)

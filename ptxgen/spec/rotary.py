@@ -197,8 +197,9 @@ def _root(norm: Formula) -> Node:
 
 
 def _scale(norm: Formula) -> Iterator[str]:
-    """Yields the C++ statements that return that root, from ``total`` and ``eps``. A head with a
-    norm has a power of two elements, so the mean is an exact product.
+    """Yields the C++ statements that return ``rsqrt(mean + eps)`` from ``total``, the sum of a
+    head's squares, and ``eps``. A head with a norm has a power of two elements, so the mean is an
+    exact product.
     """
     (mean,) = (n for n in norm.nodes if n.op == "div" and n.args[0].op == "reduce")
     names = {n: n.data.name for n in norm.nodes if n.op == "input"}

@@ -12,18 +12,18 @@ from ptxgen.numerics.attention import ATTENTION
 from ptxgen.numerics.contract import AUTO_TIER
 from ptxgen.spec import Key, Route, RouteTable
 from ptxgen.spec.attention import (
+    DECODE_TILES,
     DEPTH,
-    FEWEST,
     JOINED,
     KEYS,
-    LARGE,
     PAGED,
     RAGGED,
     ROWS,
     SMS,
     SPACE,
     SPLITS,
-    USUAL,
+    TILES_16,
+    TILES_128,
     WIDE_MAX,
     WIDTH,
     AttentionSpec,
@@ -83,7 +83,7 @@ rows, as in decode."""
 FEW_ROWS = ROWS <= RAGGED * FEWEST_ROWS
 
 SHORT_PROMPTS = (KEYS <= ONE_KEYS_MAX) & (
-    (FEWEST <= SMS) | (FEWEST <= SMS * 2) & (KEYS <= FEW_KEYS)
+    (TILES_16 <= SMS) | (TILES_16 <= SMS * 2) & (KEYS <= FEW_KEYS)
 )
 """Predicate of short prompts with so few tiles that decode kernels compute them: one tile of 16
 rows for each SM, or two with the fewest keys. It applies where Hopper's kernel of one warpgroup
@@ -94,7 +94,7 @@ def _few(dtype: str) -> list[Route]:
     """Returns the routes for sequences with so few keys that a CTA loads all of them together: up
     to 128 keys with 8 warps, up to 256 with 16 warps if each CTA has an SM to itself.
     """
-    alone = FEWEST <= SMS
+    alone = TILES_16 <= SMS
     routes = []
     for warps, where in (8, FEW_ROWS | alone), (16, alone):
         spec = FewSpec(warps=warps, dtype=dtype)
@@ -104,16 +104,16 @@ def _few(dtype: str) -> list[Route]:
 
 
 def _decode(dtype: str) -> list[Route]:
-    """Returns the decode routes, for few rows of a sequence. The number of tiles by which they are
-    preferred is the usual one: the most that a ragged batch may have is up to 15/16 larger than
-    what a step of decoding has, and the tiles beyond have no rows.
+    """Returns the decode routes, for few rows of a sequence. They are preferred
+    by DECODE_TILES: TILES_16, the most that a ragged batch may have, is up to 15/16 larger
+    than what a step of decoding has, and the tiles beyond have no rows.
     """
     join = DecodeSpec(part="join", warps=JOINED, dtype=dtype)
     few = FEW_ROWS | SHORT_PROMPTS
     # CTAs with all keys fill the SMs at once (filled), or in waves of which the last is nearly full
     # (even). With many keys, CTAs with a split are faster all the same.
-    filled = (USUAL * 10 >= SMS * 9) & (USUAL <= SMS * 2)
-    even = ceil_div(USUAL, SMS * 2) * SMS * 16 <= USUAL * 9
+    filled = (DECODE_TILES * 10 >= SMS * 9) & (DECODE_TILES <= SMS * 2)
+    even = ceil_div(DECODE_TILES, SMS * 2) * SMS * 16 <= DECODE_TILES * 9
     several = few & (SPLITS > 1) & ((SPLITS > WHOLE_SPLITS) | (~filled & ~even))
     # Clusters: only if all of them run at once, and not for few keys, which gain nothing.
     least = FEW_ROWS & (KEYS > SEVERAL_KEYS)
@@ -122,16 +122,16 @@ def _decode(dtype: str) -> list[Route]:
     for of in (ClusterSpec(part=p, dtype=dtype, cluster=c) for c, p in each):
         number, after = (SPLITS > 1, (join,)) if of.part == "split" else (SPLITS.eq(1), ())
         why = f"few rows: a cluster of {of.cluster} CTAs shares 16 rows"
-        ctas = USUAL * SPLITS * of.cluster
+        ctas = DECODE_TILES * SPLITS * of.cluster
         at_once = ctas * CLUSTER_SM_SHARE[1] <= SMS * CLUSTER_SM_SHARE[0]
         fits = at_once | (PAGED > 0) & (ctas <= SMS)
         clusters.append(Route((of, *after), least & number & fits, why))
-    some = FEWEST <= SMS * SPLIT_TILES_MAX
+    some = TILES_16 <= SMS * SPLIT_TILES_MAX
     why = "few rows: {} warps share 16 rows, a CTA streams {}"
     splits, wholes = [], []
     # Large CTAs where each has an SM of its own; with more tiles, small ones that share an SM.
-    alone = FEWEST <= SMS
-    apart = USUAL * SPLITS <= SMS, alone & (KEYS > FEW_KEYS)
+    alone = TILES_16 <= SMS
+    apart = DECODE_TILES * SPLITS <= SMS, alone & (KEYS > FEW_KEYS)
     for shape, filling, enough in ((SIXTEEN, *apart), (EIGHT, some, alone), (FOUR, TRUE, TRUE)):
         split, whole = (DecodeSpec(part=p, dtype=dtype, **shape) for p in ("split", "whole"))
         splits.append(
@@ -153,7 +153,7 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     of_three, of_others = WAVE_TIME_RATIO
     held = (DEPTH <= THREE_MAX) & (WIDTH <= THREE_MAX)
     wide = three.rows // 2 < ROWS
-    rounds = ceil_div(tiles(three.rows), SMS), ceil_div(LARGE, SMS)
+    rounds = ceil_div(tiles(three.rows), SMS), ceil_div(TILES_128, SMS)
     several = held & (rounds[0] * of_three <= rounds[1] * of_others)
     narrow = (DEPTH <= AT_ONCE_MAX) & (WIDTH <= AT_ONCE_MAX) & (KEYS <= AT_ONCE_KEYS_MAX)
     at_once = narrow & (tiles(one.rows) <= SMS * one.slots)
@@ -161,9 +161,9 @@ def _hopper(kind: type[HopperSpec], dtype: str) -> list[Route]:
     short = at_once | (WIDTH <= WIDE_MAX) & few
     many = (one.rows < ROWS) & ~FEW_ROWS
     # Waves, in units of one split: CTAs with a split each, and CTAs that take all splits in turn.
-    split, whole = ceil_div(LARGE * SPLITS, SMS), ceil_div(LARGE, SMS) * SPLITS
+    split, whole = ceil_div(TILES_128 * SPLITS, SMS), ceil_div(TILES_128, SMS) * SPLITS
     fewer, than = SPLIT_WAVE_RATIO
-    sooner = (LARGE < SMS * 2) & ~several & (split * than < whole * fewer)
+    sooner = (TILES_128 < SMS * 2) & ~several & (split * than < whole * fewer)
     alone = (WIDTH <= WIDE_MAX) & ((ROWS <= one.rows) | (of_one.items <= SMS))
     more = {PagedSpec: ", paged keys", MaskedSpec: ", bit map of the mask"}.get(kind, "")
     why = f"Hopper: wgmma and TMA{more}"

@@ -104,12 +104,14 @@ def gather(name):
     return [functools.partial(check_gather, name, *shape) for shape in shapes]
 
 
-def check_bag(route, each, inner, kinds, device):
-    """Weighted sums of rows, some of them missing; ``kinds``: dtypes of indices and weights."""
+def check_bag(route, each, inner, kinds, device, rows=7):
+    """Weighted sums of ``rows`` rows, some of them missing; ``kinds``: dtypes of indices and
+    weights.
+    """
     rng = np.random.default_rng([SEED, each, inner])
     dtype = SPECS[route].dtype
-    x, which = operand(rng, (7, inner), "special", dtype), rng.integers(-1, 8, (5, each))
-    x[:3] = operand(rng, (3, inner), "wide", dtype)  # whose sums show their order
+    x, which = operand(rng, (rows, inner), "special", dtype), rng.integers(-1, rows + 1, (5, each))
+    x[:3] = operand(rng, (3, inner), "wide", dtype)[:rows]  # whose sums show their order
     which[:2] = rng.integers(0, 3, (2, each))
     weights = operand(rng, (5, each), "wide", kinds[1] or dtype)
     weights[4, :1] = np.inf
@@ -120,11 +122,14 @@ def check_bag(route, each, inner, kinds, device):
 
 
 def bag(name):
-    """Bags without rows, of a lane of the contract and of four; rows of one tile and of two."""
+    """Bags without rows, of a lane of the contract and of four; rows of one tile and of two; bags
+    of an array that has no rows.
+    """
     columns = SPECS[name].columns
     shapes = (0, 3 * columns), (3, 129 * columns), (8, columns), (21, columns), (32, 3 * columns)
     kinds = ("i8", "f32"), ("i4", None)
-    return [functools.partial(check_bag, name, *s, kinds[i % 2]) for i, s in enumerate(shapes)]
+    found = [functools.partial(check_bag, name, *s, kinds[i % 2]) for i, s in enumerate(shapes)]
+    return [*found, functools.partial(check_bag, name, 3, columns, kinds[0], rows=0)]
 
 
 def check_order(of, route, given, options, device):

@@ -20,13 +20,13 @@ def candidates(
     """Yields the routes that serve a problem, with predicted times."""
     further = max(rows - ragged, 0)
     splits = -(-keys // 1024)
-    fewest = (further // 16 + ragged) * pairs
-    large = (further // 128 + ragged) * pairs
-    usual = max(ragged, -(-rows // 16)) * pairs
+    tiles_16 = (further // 16 + ragged) * pairs
+    tiles_128 = (further // 128 + ragged) * pairs
+    decode_tiles = max(ragged, -(-rows // 16)) * pairs
     # 0: few rows and keys: 8 warps share 16 rows and load all keys together
     if (
         arch in SOME_0 and keys <= 128 and (further // 16 + ragged) * pairs * 1 <= 2147483647
-        and (rows <= ragged * 16 or fewest <= sms)
+        and (rows <= ragged * 16 or tiles_16 <= sms)
     ):
         choice = Choice(
             0, ("attention_few_bf16_128_16_c55e59",), ((further // 16 + ragged) * pairs * 1,), (),
@@ -36,7 +36,7 @@ def candidates(
     # 1: few rows and keys: 16 warps share 16 rows and load all keys together
     if (
         arch in SOME_1 and keys <= 256 and depth <= 192 and width <= 192
-        and (further // 16 + ragged) * pairs * 1 <= 2147483647 and fewest <= sms
+        and (further // 16 + ragged) * pairs * 1 <= 2147483647 and tiles_16 <= sms
     ):
         choice = Choice(
             1, ("attention_few_bf16_128_16_1c3c78",), ((further // 16 + ragged) * pairs * 1,), (),
@@ -51,11 +51,11 @@ def candidates(
         and (further // 64 + ragged) * pairs * splits + sms * 2 <= 2147483647
         and (further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
         and (further // 64 + ragged) * pairs * 16 <= 2147483647 and rows > ragged * 16
-        and large < sms * 2
+        and tiles_128 < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
-        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-tiles_128 // sms) * 3
+        ) and -(-(tiles_128 * splits) // sms) * 5 < -(-tiles_128 // sms) * splits * 3
         and (rows <= 64 or (further // 64 + ragged) * pairs * splits <= sms)
     ):
         choice = Choice(
@@ -81,11 +81,11 @@ def candidates(
         and paged == 0 and (further // 128 + ragged) * pairs * splits + sms * 1 <= 2147483647
         and (further // 128 + ragged) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
         and (further // 128 + ragged) * pairs * 32 <= 2147483647 and rows > 64
-        and rows > ragged * 16 and large < sms * 2
+        and rows > ragged * 16 and tiles_128 < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
-        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-tiles_128 // sms) * 3
+        ) and -(-(tiles_128 * splits) // sms) * 5 < -(-tiles_128 // sms) * splits * 3
     ):
         choice = Choice(
             3,
@@ -111,7 +111,7 @@ def candidates(
         and (further // 192 + ragged) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
         and rows > ragged * 16 and rows > 96 and depth <= 96 and width <= 96
-        and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-tiles_128 // sms) * 3
         and not (
             depth <= 128 and width <= 128 and keys <= 4096
             and (further // 64 + ragged) * pairs <= sms * 2
@@ -163,7 +163,7 @@ def candidates(
         and rows > ragged * 16
         and (
             width <= 192
-            or not (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+            or not (keys <= 512 and (tiles_16 <= sms or (tiles_16 <= sms * 2 and keys <= 128)))
         )
     ):
         choice = Choice(
@@ -182,11 +182,11 @@ def candidates(
         and (further // 64 + ragged) * pairs * splits + sms * 2 <= 2147483647
         and (further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
         and (further // 64 + ragged) * pairs * 16 <= 2147483647 and rows > ragged * 16
-        and large < sms * 2
+        and tiles_128 < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
-        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-tiles_128 // sms) * 3
+        ) and -(-(tiles_128 * splits) // sms) * 5 < -(-tiles_128 // sms) * splits * 3
         and (rows <= 64 or (further // 64 + ragged) * pairs * splits <= sms)
     ):
         choice = Choice(
@@ -204,11 +204,11 @@ def candidates(
         and (further // 128 + ragged) * pairs * splits + sms * 1 <= 2147483647
         and (further // 128 + ragged) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
         and (further // 128 + ragged) * pairs * 32 <= 2147483647 and rows > 64
-        and rows > ragged * 16 and large < sms * 2
+        and rows > ragged * 16 and tiles_128 < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
-        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-tiles_128 // sms) * 3
+        ) and -(-(tiles_128 * splits) // sms) * 5 < -(-tiles_128 // sms) * splits * 3
     ):
         choice = Choice(
             8, ("attention_wgmma_split_bf16_128_128_b641ac", "attention_join_bf16_128_128_3636ba"),
@@ -225,7 +225,7 @@ def candidates(
         and (further // 192 + ragged) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
         and rows > ragged * 16 and rows > 96 and depth <= 96 and width <= 96
-        and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-tiles_128 // sms) * 3
         and not (
             depth <= 128 and width <= 128 and keys <= 4096
             and (further // 64 + ragged) * pairs <= sms * 2
@@ -270,7 +270,7 @@ def candidates(
         and rows > ragged * 16
         and (
             width <= 192
-            or not (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+            or not (keys <= 512 and (tiles_16 <= sms or (tiles_16 <= sms * 2 and keys <= 128)))
         )
     ):
         choice = Choice(
@@ -286,11 +286,11 @@ def candidates(
         and (further // 64 + ragged) * pairs * splits + sms * 2 <= 2147483647
         and (further // 64 + ragged) * pairs * splits * min(rows, 64) * (width + 4) <= 67108864
         and (further // 64 + ragged) * pairs * 16 <= 2147483647 and rows > ragged * 16
-        and large < sms * 2
+        and tiles_128 < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
-        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-tiles_128 // sms) * 3
+        ) and -(-(tiles_128 * splits) // sms) * 5 < -(-tiles_128 // sms) * splits * 3
         and (rows <= 64 or (further // 64 + ragged) * pairs * splits <= sms)
     ):
         choice = Choice(
@@ -309,11 +309,11 @@ def candidates(
         and (further // 128 + ragged) * pairs * splits + sms * 1 <= 2147483647
         and (further // 128 + ragged) * pairs * splits * min(rows, 128) * (width + 4) <= 67108864
         and (further // 128 + ragged) * pairs * 32 <= 2147483647 and rows > 64
-        and rows > ragged * 16 and large < sms * 2
+        and rows > ragged * 16 and tiles_128 < sms * 2
         and not (
             depth <= 96 and width <= 96
-            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
-        ) and -(-(large * splits) // sms) * 5 < -(-large // sms) * splits * 3
+            and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-tiles_128 // sms) * 3
+        ) and -(-(tiles_128 * splits) // sms) * 5 < -(-tiles_128 // sms) * splits * 3
     ):
         choice = Choice(
             13,
@@ -334,7 +334,7 @@ def candidates(
         and (further // 192 + ragged) * pairs * 1 + sms * 1 <= 2147483647
         and (sms * 768 * width if width > 85 and splits > 1 else 0) <= 268435456 and rows > 64
         and rows > ragged * 16 and rows > 96 and depth <= 96 and width <= 96
-        and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-large // sms) * 3
+        and -(-((further // 192 + ragged) * pairs) // sms) * 4 <= -(-tiles_128 // sms) * 3
         and not (
             depth <= 128 and width <= 128 and keys <= 4096
             and (further // 64 + ragged) * pairs <= sms * 2
@@ -379,7 +379,7 @@ def candidates(
         and rows > ragged * 16
         and (
             width <= 192
-            or not (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+            or not (keys <= 512 and (tiles_16 <= sms or (tiles_16 <= sms * 2 and keys <= 128)))
         )
     ):
         choice = Choice(
@@ -394,7 +394,10 @@ def candidates(
         arch in SOME_1 and splits == 1 and depth <= 128 and width <= 128
         and (further // 16 + ragged) * pairs * 1 * 4 <= 2147483647 and rows <= ragged * 16
         and keys > 256
-        and (usual * splits * 4 * 16 <= sms * 15 or (paged > 0 and usual * splits * 4 <= sms))
+        and (
+            decode_tiles * splits * 4 * 16 <= sms * 15
+            or (paged > 0 and decode_tiles * splits * 4 <= sms)
+        )
     ):
         choice = Choice(
             17, ("attention_cluster_bf16_128_16_5d07f1",),
@@ -409,7 +412,10 @@ def candidates(
         and (further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (further // 16 + ragged) * pairs * 4 <= 2147483647 and rows <= ragged * 16
         and keys > 256 and splits > 1
-        and (usual * splits * 4 * 16 <= sms * 15 or (paged > 0 and usual * splits * 4 <= sms))
+        and (
+            decode_tiles * splits * 4 * 16 <= sms * 15
+            or (paged > 0 and decode_tiles * splits * 4 <= sms)
+        )
     ):
         choice = Choice(
             18,
@@ -426,7 +432,10 @@ def candidates(
     if (
         arch in SOME_1 and splits == 1 and (further // 16 + ragged) * pairs * 1 * 8 <= 2147483647
         and rows <= ragged * 16 and keys > 256
-        and (usual * splits * 8 * 16 <= sms * 15 or (paged > 0 and usual * splits * 8 <= sms))
+        and (
+            decode_tiles * splits * 8 * 16 <= sms * 15
+            or (paged > 0 and decode_tiles * splits * 8 <= sms)
+        )
     ):
         choice = Choice(
             19, ("attention_cluster_bf16_128_16_182c19",),
@@ -440,7 +449,10 @@ def candidates(
         and (further // 16 + ragged) * pairs * splits * min(rows, 16) * (width + 4) <= 67108864
         and (further // 16 + ragged) * pairs * 4 <= 2147483647 and rows <= ragged * 16
         and keys > 256 and splits > 1
-        and (usual * splits * 8 * 16 <= sms * 15 or (paged > 0 and usual * splits * 8 <= sms))
+        and (
+            decode_tiles * splits * 8 * 16 <= sms * 15
+            or (paged > 0 and decode_tiles * splits * 8 <= sms)
+        )
     ):
         choice = Choice(
             20,
@@ -461,15 +473,15 @@ def candidates(
         and (further // 16 + ragged) * pairs * 4 <= 2147483647
         and (
             rows <= ragged * 16
-            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+            or (keys <= 512 and (tiles_16 <= sms or (tiles_16 <= sms * 2 and keys <= 128)))
         ) and splits > 1
         and (
             splits > 4
             or (
-                not (sms * 9 <= usual * 10 and usual <= sms * 2)
-                and -(-usual // (sms * 2)) * sms * 16 > usual * 9
+                not (sms * 9 <= decode_tiles * 10 and decode_tiles <= sms * 2)
+                and -(-decode_tiles // (sms * 2)) * sms * 16 > decode_tiles * 9
             )
-        ) and usual * splits <= sms
+        ) and decode_tiles * splits <= sms
     ):
         choice = Choice(
             21,
@@ -488,15 +500,15 @@ def candidates(
         and (further // 16 + ragged) * pairs * 4 <= 2147483647
         and (
             rows <= ragged * 16
-            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+            or (keys <= 512 and (tiles_16 <= sms or (tiles_16 <= sms * 2 and keys <= 128)))
         ) and splits > 1
         and (
             splits > 4
             or (
-                not (sms * 9 <= usual * 10 and usual <= sms * 2)
-                and -(-usual // (sms * 2)) * sms * 16 > usual * 9
+                not (sms * 9 <= decode_tiles * 10 and decode_tiles <= sms * 2)
+                and -(-decode_tiles // (sms * 2)) * sms * 16 > decode_tiles * 9
             )
-        ) and fewest <= sms * 16
+        ) and tiles_16 <= sms * 16
     ):
         choice = Choice(
             22,
@@ -515,13 +527,13 @@ def candidates(
         and (further // 16 + ragged) * pairs * 4 <= 2147483647
         and (
             rows <= ragged * 16
-            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+            or (keys <= 512 and (tiles_16 <= sms or (tiles_16 <= sms * 2 and keys <= 128)))
         ) and splits > 1
         and (
             splits > 4
             or (
-                not (sms * 9 <= usual * 10 and usual <= sms * 2)
-                and -(-usual // (sms * 2)) * sms * 16 > usual * 9
+                not (sms * 9 <= decode_tiles * 10 and decode_tiles <= sms * 2)
+                and -(-decode_tiles // (sms * 2)) * sms * 16 > decode_tiles * 9
             )
         )
     ):
@@ -541,8 +553,8 @@ def candidates(
         and (further // 16 + ragged) * pairs * 1 <= 2147483647
         and (
             rows <= ragged * 16
-            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
-        ) and fewest <= sms and keys > 128
+            or (keys <= 512 and (tiles_16 <= sms or (tiles_16 <= sms * 2 and keys <= 128)))
+        ) and tiles_16 <= sms and keys > 128
     ):
         choice = Choice(
             24, ("attention_decode_bf16_128_16_67201f",), ((further // 16 + ragged) * pairs * 1,),
@@ -555,8 +567,8 @@ def candidates(
         arch in SOME_0 and (further // 16 + ragged) * pairs * 1 <= 2147483647
         and (
             rows <= ragged * 16
-            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
-        ) and fewest <= sms
+            or (keys <= 512 and (tiles_16 <= sms or (tiles_16 <= sms * 2 and keys <= 128)))
+        ) and tiles_16 <= sms
     ):
         choice = Choice(
             25, ("attention_decode_bf16_128_16_86f450",), ((further // 16 + ragged) * pairs * 1,),
@@ -569,7 +581,7 @@ def candidates(
         (further // 16 + ragged) * pairs * 1 <= 2147483647
         and (
             rows <= ragged * 16
-            or (keys <= 512 and (fewest <= sms or (fewest <= sms * 2 and keys <= 128)))
+            or (keys <= 512 and (tiles_16 <= sms or (tiles_16 <= sms * 2 and keys <= 128)))
         )
     ):
         choice = Choice(

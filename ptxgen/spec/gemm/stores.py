@@ -1,7 +1,7 @@
 """Stores of a GEMM kernel: the epilogue of a tile.
 
-The macros of a store define what consumers prepare once (``prepare``), and what they do with the
-sums of a tile (``store``).
+A store is a file of macros ``constants``, ``functions``, ``conditions``, ``spill``, ``corner`` and
+``store``; ``templates/wgmma/store/partial_sums.cuh.j2`` describes each.
 """
 
 from __future__ import annotations

@@ -128,10 +128,11 @@ def _warm(arguments: argparse.Namespace) -> None:
     """Finds the kernels of a model, compiles them into the cache, and prints a table."""
     try:
         from ptxgen.engines import warm
+        from ptxgen.engines.kernels import device_for
     except ModuleNotFoundError as error:
         raise missing("ptxgen engines warm", error) from error
     limits = warm.Limits(**{name: getattr(arguments, name) for name in warm.Limits._fields})
-    device = warm.device_for(arguments.arch, arguments.sms)
+    device = device_for(arguments.arch, arguments.sms)
     start = time.monotonic()
     model = warm.Model.read(arguments.model)
     found, left = warm.find_kernels(model, device, limits, arguments.dtype)

@@ -20,17 +20,17 @@ import torch
 
 import ptxgen.torch as pt
 from ptxgen.engines import layers
+from ptxgen.engines.kernels import problems
 from ptxgen.engines.vllm.models import NORMS, ROUTERS
-from ptxgen.errors import CheckpointError, DeviceError, OptionError, PtxgenError
+from ptxgen.engines.vllm.quantized import checkpoint_fault
+from ptxgen.errors import CheckpointError, OptionError, PtxgenError
 from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.formats import format_named
 from ptxgen.ops.quantized_weight import zeros
 from ptxgen.program.launch import kernels_of
-from ptxgen.runtime import get_device
 from ptxgen.runtime.compiling import CompilingDevice
-from ptxgen.runtime.cpu import GPU, SMS
 from ptxgen.runtime.registry import META
-from ptxgen.spec import KernelSpec, Problem, architecture_named
+from ptxgen.spec import KernelSpec, Problem
 from ptxgen.torch.checkpoints import reader
 from ptxgen.torch.functional import multiplied
 
@@ -183,22 +183,6 @@ class Call(NamedTuple):
                 yield replace(made, values=tuple({**values, "M": each * tokens}.items()))
 
 
-def device_for(arch: str | None = None, sms: int | None = None) -> CompilingDevice:
-    """Returns the device that stands for a GPU: this machine's, or without one an H200. With
-    ``arch`` or ``sms`` it stands for a GPU of that architecture (default: sm_90a) with so many SMs
-    (default: those of an H200). Raises OptionError for an unknown architecture.
-    """
-    if arch is None and sms is None:
-        try:
-            gpu = get_device("cuda")
-            return CompilingDevice(gpu.name, gpu.compute, gpu.sms, gpu.max_shared, gpu.rates)
-        except DeviceError:
-            pass
-    of = architecture_named(arch or "sm_90")
-    name = GPU if (of.name, sms or SMS) == ("sm_90", SMS) else f"a GPU of {of.name}"
-    return CompilingDevice(name, divmod(of.compute, 10), sms or SMS, of.shared_per_cta)
-
-
 def find_kernels(
     model: Model, device: CompilingDevice, limits: Limits | None = None, dtype: str | None = None
 ) -> tuple[dict[str, dict[str, KernelSpec]], list[tuple[str, str]]]:
@@ -210,15 +194,14 @@ def find_kernels(
     found: dict[str, dict[str, KernelSpec]] = {}
     with device.opened(), torch.no_grad():
         for call in _calls(model, limits, kind):
-            device.prepared.clear()
             try:
-                call.make()
+                made = list(problems(call.make, device))
             except PtxgenError as error:
                 left.setdefault(call.operation, str(error))
                 continue
             specs = found.setdefault(call.operation, {})
-            for made, _, forced in device.prepared:
-                for problem in call.problems(made):
+            for one, forced in made:
+                for problem in call.problems(one):
                     specs.update((s.name, s) for s in kernels_of(problem, device, forced))
     return found, list(left.items())
 
@@ -300,6 +283,8 @@ def _format(quantization: str, k: int, dtype: torch.dtype) -> str:
     options = json.loads(quantization)
     if not options:
         return ""
+    if why := checkpoint_fault(options):
+        raise CheckpointError(why)
     read = reader(str(options.get("quant_method")), options)
     try:
         tensors = _tensors(options, k, dtype)
@@ -313,7 +298,7 @@ def _tensors(options: Mapping[str, Any], k: int, dtype: torch.dtype) -> dict[str
     """Returns tensors of zeros, as a checkpoint has them for a weight [:data:`BLOCK`, K]."""
     method, n = options["quant_method"], BLOCK
     if method == "fp8":
-        high, wide = options.get("weight_block_size") or (BLOCK, BLOCK)
+        high, wide = options["weight_block_size"]
         scales = torch.zeros(-(-n // high), -(-k // wide))
         weight = torch.zeros(n, k, dtype=torch.float8_e4m3fn)
         return {"weight": weight, "weight_scale_inv": scales}

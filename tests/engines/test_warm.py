@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import ptxgen.torch as pt  # noqa: E402
 from ptxgen.engines import layers, warm  # noqa: E402
+from ptxgen.engines.kernels import device_for  # noqa: E402
 
 LLAMA = {
     "model_type": "llama",
@@ -45,7 +46,7 @@ LIMITS = warm.Limits(max_num_batched_tokens=3, max_num_seqs=2)
 
 def found(family="llama", limits=LIMITS, **more):
     model = warm.Model({**LLAMA, **MODELS.get(family, {}), "model_type": family, **more})
-    return warm.find_kernels(model, warm.device_for("sm_90a"), limits)
+    return warm.find_kernels(model, device_for("sm_90a"), limits)
 
 
 def test_sizes_of_batches():
@@ -144,6 +145,19 @@ def test_products_of_quantized_checkpoints(format):
     assert kernels["linear"]  # of the LM head
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"quant_method": "fp8"}, "its scales are not of blocks"),
+        ({"quant_method": "gptq", "bits": 4, "dynamic": {"-:lm": {}}}, "options of their own"),
+    ],
+)
+def test_quantized_checkpoints_that_are_vllms(options, why):
+    limits = warm.Limits(max_num_batched_tokens=1, max_num_seqs=1)
+    kernels, left = found(limits=limits, quantization_config=options)
+    assert "quantized_linear" not in kernels and why in dict(left)["linear layers"]
+
+
 def test_parts_that_are_left():
     kernels, left = found("phi", quantization_config={"bits": 4}, hidden_act="relu2")
     assert [part for part, _ in left] == [
@@ -178,7 +192,7 @@ def test_configurations_that_are_refused(tmp_path):
 
 def test_tensors_without_memory_need_the_device():
     x, w = (torch.empty(n, 64, device="meta", dtype=torch.bfloat16) for n in (2, 8))
-    device = warm.device_for("sm_80", 108)
+    device = device_for("sm_80", 108)
     with pytest.raises(DeviceError, match="on meta; takes CUDA tensors"):
         pt.linear(x, w)
     with device.opened(), torch.no_grad():

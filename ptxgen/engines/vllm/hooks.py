@@ -196,6 +196,13 @@ HOOKS = (
         "ptxgen.engines.vllm.sampler:log_softmax",
     ),
     Hook(
+        "log-probabilities",
+        "vllm.v1.sample.sampler:Sampler",
+        "gather_logprobs",
+        "staticmethod (logprobs, num_logprobs, token_ids)",
+        "ptxgen.engines.vllm.sampler:gather_logprobs",
+    ),
+    Hook(
         "configuration",
         "vllm.platforms.interface:Platform",
         "apply_config_platform_defaults",

@@ -86,6 +86,7 @@ def prepare(model: torch.nn.Module, model_config: Any) -> None:
         if "RMSNorm" in kinds:
             setattr(module, ROUNDING, NORMS.get(family, "llama"))
         if "MoERunner" in kinds:
+            setattr(module.router, NAME, name)
             setattr(module.router, ROUNDING, family if family in ROUTERS else None)
         if "RotaryEmbeddingBase" in kinds and type(module).__name__ in ROTARY:
             _give_table(module, model_config.hf_text_config, model_config.dtype)

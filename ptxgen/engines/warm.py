@@ -43,7 +43,8 @@ PREFILLS = tuple(1 << i for i in range(10, 18))
 STEP = 8
 """Tiles of products have multiples of so many rows."""
 BLOCK = 128
-"""Columns of the weight that stands for a quantized checkpoint's: a multiple of all blocks."""
+"""Rows N of the small weight [N, K] that stands for a quantized checkpoint's, a multiple of all
+blocks; also K where only the format is asked for."""
 PAGES = 1 << 15
 """Number of pages of the cache; a real one is as large as memory is."""
 KEY_NORMS = ("qwen3", "qwen3_moe")
@@ -158,13 +159,15 @@ class Model:
             found.append(("mixture of experts", f"takes {', '.join(ROUTERS)}"))
         if self.activation not in layers.ACTIVATIONS:
             found.append(("gated activation", f"{self.activation!r} is not served"))
-        found.append(("more than one most probable token", "kernels depend on their number"))
+        found.append(("top log-probabilities, k > 1", "the kernel depends on k"))
         return found
 
 
 class Call(NamedTuple):
-    """A call of a layer: its operation, and the function that makes it. ``tokens``: numbers of
-    tokens of a batch for which it stands, from the largest on, by which it is made.
+    """A call of a layer: its operation, and the function that makes it.
+
+    ``tokens``: numbers of tokens of the batches that the call stands for, in descending order;
+    ``make`` calls the layer with the first.
     """
 
     operation: str
@@ -172,8 +175,8 @@ class Call(NamedTuple):
     tokens: range = range(0)
 
     def problems(self, made: Problem) -> Iterator[Problem]:
-        """Yields a problem that the call has made, and those of its other numbers of tokens, if it
-        is a product whose rows are a multiple of them.
+        """Yields the problem ``made``, which the call prepared. If its M is a multiple of the
+        number of tokens, yields it with the M of each other number of tokens, too.
         """
         yield made
         values = dict(made.values)

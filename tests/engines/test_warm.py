@@ -63,7 +63,7 @@ def test_products_are_those_that_explain_names():
     sizes += [(m, 256, 64) for m in LIMITS.rows]
     launches = [explain("linear", *s, dtype="bfloat16", layout="nk").launches for s in sizes]
     assert {*kernels["linear"]} == {x.kernel for each in launches for x in each}
-    assert [part for part, _ in left] == ["more than one most probable token"]
+    assert [part for part, _ in left] == ["top log-probabilities, k > 1"]
 
 
 def test_products_of_batches_between_those_that_are_made():
@@ -104,7 +104,7 @@ def test_operations_of_families(family):
     expected |= {"router", "experts"} if "num_experts_per_tok" in MODELS[family] else {"gated"}
     expected |= {"softcapped"} if family == "gemma2" else set()
     assert {*kernels} == expected and all(kernels.values())
-    assert [part for part, _ in left] == ["more than one most probable token"]
+    assert [part for part, _ in left] == ["top log-probabilities, k > 1"]
 
 
 WEIGHTS = {"num_bits": 8, "type": "int", "group_size": 32, "symmetric": False}
@@ -136,7 +136,7 @@ def test_products_of_quantized_checkpoints(format):
     dtype = "float16" if format == "int4_zero_point_g64" else "bfloat16"
     limits = warm.Limits(max_num_batched_tokens=1, max_num_seqs=1)
     kernels, left = found(limits=limits, quantization_config=options, dtype=dtype)
-    assert [part for part, _ in left] == ["more than one most probable token"]
+    assert [part for part, _ in left] == ["top log-probabilities, k > 1"]
     sizes = [(128, 64, format), (64, 64, format), (256, 64, format), (64, 128, wide or format)]
     launches = [
         explain("quantized_linear", 1, n, k, dtype=dtype, format=f).launches for n, k, f in sizes
@@ -164,7 +164,7 @@ def test_parts_that_are_left():
         "model type 'phi'",
         "linear layers",
         "gated activation",
-        "more than one most probable token",
+        "top log-probabilities, k > 1",
     ]
     assert "gated" not in kernels and kernels["linear"]  # of the LM head
     assert ("mixture of experts", "takes gpt_oss, mixtral, qwen3_moe") in found(

@@ -67,8 +67,8 @@ def leave(layer: Any, why: str) -> None:
 
 
 def name_of(layer: Any) -> str:
-    """Returns a layer's name in its model; before the model is loaded, that of its class. A text
-    is a name already.
+    """Returns a layer's name in its model; before the model is loaded, that of its class. A string
+    is returned unchanged.
     """
     if isinstance(layer, str):
         return layer

@@ -15,8 +15,10 @@ from ptxgen.ops.explaining import explain
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import ptxgen.torch as pt  # noqa: E402
-from ptxgen.engines import layers, warm  # noqa: E402
+from ptxgen.engines import layers  # noqa: E402
 from ptxgen.engines.kernels import device_for  # noqa: E402
+from ptxgen.engines.vllm import warm  # noqa: E402
+from ptxgen.engines.vllm.families import FAMILIES  # noqa: E402
 
 LLAMA = {
     "model_type": "llama",
@@ -107,6 +109,12 @@ def test_operations_of_families(family):
     assert [part for part, _ in left] == ["top log-probabilities, k > 1"]
 
 
+def test_families_have_styles_of_the_layers():
+    assert {of.norm for of in FAMILIES.values()} == {*layers.STYLES}
+    assert {of.router for of in FAMILIES.values()} == {"", *layers.ROUTERS}
+    assert {of.experts_activation for of in FAMILIES.values()} <= {"", *layers.ACTIVATIONS}
+
+
 WEIGHTS = {"num_bits": 8, "type": "int", "group_size": 32, "symmetric": False}
 QUANTIZED = {
     "int4_zero_point_g64": (None, {"quant_method": "awq", "bits": 4, "q_group_size": 64}),
@@ -187,7 +195,7 @@ def test_configurations_that_are_refused(tmp_path):
     with pytest.raises(OptionError, match=r"dtype is 'int8'; takes bfloat16"):
         found(torch_dtype="int8")
     file.write_text(json.dumps({"text_config": LLAMA, "model_type": "outer"}))
-    assert warm.Model.read(file).family == "llama"
+    assert warm.Model.read(file).kind == "llama"
 
 
 def test_tensors_without_memory_need_the_device():

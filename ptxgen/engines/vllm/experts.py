@@ -82,8 +82,8 @@ def router_fault(router: Any) -> str:
     if type(router).__name__ != "FusedTopKRouter" or router.scoring_func != "softmax":
         scores = getattr(router, "scoring_func", "other scores")
         return f"it routes by {type(router).__name__} with {scores}"
-    style = getattr(router, ROUNDING, None)
-    if style is None:
+    style = getattr(router, ROUNDING, "")
+    if not style:
         return "the rounding of its weights was not compared for this family of models"
     if style != "qwen3_moe" and not router.renormalize:
         return "its weights are not divided by their sum"

@@ -127,18 +127,19 @@ def _engines(arguments: argparse.Namespace) -> int:
 def _warm(arguments: argparse.Namespace) -> None:
     """Finds the kernels of a model, compiles them into the cache, and prints a table."""
     try:
-        from ptxgen.engines import warm
+        from ptxgen.engines.kernels import device_for
+        from ptxgen.engines.vllm import warm
     except ModuleNotFoundError as error:
         raise missing("ptxgen engines warm", error) from error
     limits = warm.Limits(**{name: getattr(arguments, name) for name in warm.Limits._fields})
-    device = warm.device_for(arguments.arch, arguments.sms)
+    device = device_for(arguments.arch, arguments.sms)
     start = time.monotonic()
     model = warm.Model.read(arguments.model)
     found, left = warm.find_kernels(model, device, limits, arguments.dtype)
     seconds = time.monotonic() - start
     distinct = {name: spec for specs in found.values() for name, spec in specs.items()}
     note(
-        f"{model.family or 'a model'} on {device.gpu} ({device.arch}, {device.sms} SMs): "
+        f"{model.kind or 'a model'} on {device.gpu} ({device.arch}, {device.sms} SMs): "
         f"{plural(len(distinct), 'kernel')}, chosen in {seconds:.1f} s"
     )
     timed = None if arguments.dry_run else _compiled(distinct, device.arch, arguments.jobs)

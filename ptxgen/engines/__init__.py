@@ -1,10 +1,10 @@
 """Extensions of inference engines, which serve a model with the bits of its trainer.
 
-An extension replaces an engine's layers, attention and sampler by operations of ptxgen, at start
-and in memory alone: each function that it replaces is listed in one table of hooks, with the
-signature that it must have (:mod:`ptxgen.engines.hooks`). :func:`report` says what was replaced,
-what ran, and what was left to the engine. What belongs to one engine is in a package or module of
-its name, such as :mod:`ptxgen.engines.vllm`.
+An extension replaces an engine's layers, attention and sampler by operations of ptxgen, in memory
+alone: when the engine starts, and for some models when they are loaded. Tables of hooks list each
+function that it replaces, with the signature that it must have (:mod:`ptxgen.engines.hooks`).
+:func:`report` says what was replaced, what ran, and what was left to the engine. Code for one
+engine is in a package or module of its name, such as :mod:`ptxgen.engines.vllm`.
 
 Importing this package loads neither PyTorch nor an engine.
 """

@@ -11,50 +11,24 @@ import json
 import os
 import sys
 from collections import Counter
-from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptxgen.errors import EngineError, PtxgenError
+from ptxgen.errors import EngineError
 from ptxgen.ui import table
+
+if TYPE_CHECKING:
+    from ptxgen.engines.kernels import Recipe
 
 VARIABLE = "PTXGEN_REPORT"
 """Environment variable of the file that a report is written to at exit, in mode ``audit``."""
+PID = "{pid}"
+"""Part of a file's name that stands for the number of the process: an engine may have several."""
 SEEDS_MOST = 65536
 """Maximum number of requests whose drawn seeds are kept."""
 SIZES_MOST = 64
-"""Maximum number of different sizes that are kept of an operation of one layer."""
-CONTRACTS = {
-    "attention": {"float32": "attention32", "": "attention"},
-    "linear": {"float32": "fma", "": "tc16"},
-    "quantized_linear": {"float32": "fma", "": "tc16"},
-    "experts": {"float32": "fma", "": "tc16"},
-    "gated": {"": "pointwise"},
-    "router": {"": "rows"},
-    "rotary": {"": "pointwise"},
-    "softcapped": {"": "pointwise"},
-    "rms_norm": {"": "rows"},
-    "log_softmax": {"": "rows"},
-    "token_logprobs": {"": "rows"},
-    "sample": {"": "sample"},
-    "topk": {"": "topk"},
-}
-"""Names of operations' contracts, by dtype; "" for all other dtypes."""
-FAMILIES = {
-    "attention": "attention",
-    "experts": "grouped",
-    "router": "row_reductions",
-    "gated": "pointwise",
-    "rotary": "pointwise",
-    "softcapped": "pointwise",
-    "rms_norm": "row_reductions",
-    "log_softmax": "row_reductions",
-    "token_logprobs": "row_reductions",
-    "sample": "select",
-    "topk": "select",
-}
-"""Kernel families of operations; that of a product follows from its sizes."""
+"""Maximum number of different sizes of an operation of one layer whose kernels are named."""
 
 
 class Layer(NamedTuple):
@@ -66,15 +40,14 @@ class Layer(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A counted call: the layer's name, the operation, its dtype, its sizes, and the format of a
-    quantized weight.
+    """A counted call: the layer's name, the operation, its dtype (with the format of a quantized
+    weight), and the recipe by which its kernels are found.
     """
 
     layer: str
     operation: str
     dtype: str
-    sizes: tuple[int, ...]
-    format: str = ""
+    recipe: Recipe | None = None
 
 
 class Report:
@@ -112,20 +85,14 @@ class Report:
         return self.mode == "audit"
 
     # -- entries ------------------------------------------------------------------------------
-    def call(
-        self,
-        layer: str,
-        operation: str,
-        dtype: str,
-        sizes: tuple[int, ...] = (),
-        format: str = "",
-    ) -> None:
-        """Counts a call. Beyond SIZES_MOST different sizes of a layer, sizes are left out."""
-        made = Call(layer, operation, dtype, sizes, format)
+    def call(self, made: Call) -> None:
+        """Counts a call. Beyond SIZES_MOST different recipes of a layer's operation, recipes are
+        left out.
+        """
         if made not in self.calls:
-            self._sizes[layer, operation] += 1
-            if self._sizes[layer, operation] > SIZES_MOST:
-                made = made._replace(sizes=())
+            self._sizes[made.layer, made.operation] += 1
+            if self._sizes[made.layer, made.operation] > SIZES_MOST:
+                made = made._replace(recipe=None)
         self.calls[made] += 1
 
     def leave(self, layer: str, why: str) -> None:
@@ -137,7 +104,11 @@ class Report:
         """Raises EngineError with the parts, if there are any and the mode is ``strict``."""
         if parts and self.mode == "strict":
             shown = "; ".join(parts[:8]) + (f"; and {len(parts) - 8} more" if parts[8:] else "")
-            raise EngineError(f"{self.engine} would serve itself what ptxgen does not: {shown}")
+            variable = f"PTXGEN_{self.engine.upper()}"
+            raise EngineError(
+                f"{variable}=strict, and ptxgen does not serve these parts: {shown}; "
+                f"{variable}=on leaves them to {self.engine}"
+            )
 
     def seed(self, request: str, value: int) -> None:
         """Keeps the seed that was drawn for a request; of very many requests the latest."""
@@ -183,13 +154,10 @@ class Report:
         return "\n".join(lines)
 
     def _rows(self) -> list[dict[str, Any]]:
-        """Returns the calls of each layer, operation and kernel family, with their number."""
+        """Returns the calls of each layer, operation and kernel families, with their number."""
         counted: Counter[tuple[str, ...]] = Counter()
         for made, number in self.calls.items():
-            family = FAMILIES.get(made.operation) or _family(*made[1:])
-            contract = _contract(made.operation, made.dtype)
-            dtype = f"{made.dtype} by {made.format}" if made.format else made.dtype
-            counted[made.layer, made.operation, dtype, contract, family] += number
+            counted[*made[:3], *_contracts_and_families(made.recipe)] += number
         return [dict(zip(_HEAD, (*key, n), strict=True)) for key, n in counted.items()]
 
     def write_at_exit(self) -> None:
@@ -204,50 +172,27 @@ class Report:
     def _at_exit(self) -> None:
         if not self.engine:
             return
-        path = os.environ.get(VARIABLE) or f"ptxgen_{self.engine.lower()}.{os.getpid()}.json"
+        path = os.environ.get(VARIABLE) or f"ptxgen_{self.engine.lower()}.{PID}.json"
+        path = path.replace(PID, str(os.getpid()))
+        print(self, file=sys.stderr)
         self.write(path)
-        print(f"{self}\n\nwritten to {path}", file=sys.stderr)
+        print(f"\nwritten to {path}", file=sys.stderr)
 
 
 _HEAD = ("layer", "operation", "dtype", "contract", "family", "calls")
 
 
-@cache
-def _contract(operation: str, dtype: str) -> str:
-    """Returns the name and version of an operation's contract, such as "tc16/3"."""
-    from ptxgen.numerics.versions import versions
-
-    names = CONTRACTS.get(operation, {})
-    name = names.get(dtype) or names.get("", "")
-    return f"{name}/{versions()[name]}" if name else ""
-
-
-@cache
-def _family(operation: str, dtype: str, sizes: tuple[int, ...], format: str) -> str:
-    """Returns the family of the kernels that compute a product [N, K] of these sizes on this
-    machine's GPU, or on an H200 where there is none; empty if they are not known.
+def _contracts_and_families(recipe: Recipe | None) -> tuple[str, str]:
+    """Returns the contracts and the families of a call's kernels, such as "tc16/3" and "wgmma",
+    in the order of their launches, joined by "+"; empty if they are not known.
     """
-    if operation not in ("linear", "quantized_linear") or not sizes or 0 in sizes:
-        return ""
-    from ptxgen.ops.explaining import explain
+    if recipe is None:
+        return "", ""
+    from ptxgen.engines.kernels import launched
 
-    options: dict[str, Any] = {"format": format} if format else {"layout": "nk"}
-    try:
-        found = explain(operation, *sizes, dtype=dtype, gpu=_gpu(), **options)
-    except PtxgenError:
-        return ""
-    launches = getattr(found, "launches", ())
-    return "+".join(dict.fromkeys(x.kernel.partition("_")[0] for x in launches))
-
-
-def _gpu() -> str | None:
-    """Returns the name of the first GPU, or None."""
-    from ptxgen.runtime import get_device
-
-    try:
-        return get_device("cuda").name
-    except PtxgenError:
-        return None
+    specs = launched(recipe)
+    contracts, families = (str(s.contract) for s in specs), (s.family for s in specs)
+    return "+".join(dict.fromkeys(contracts)), "+".join(dict.fromkeys(families))
 
 
 REPORT = Report()

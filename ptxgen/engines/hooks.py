@@ -125,7 +125,7 @@ def install(hooks: Iterable[Hook], engine: str) -> None:
     if wrong:
         raise EngineError(f"{engine} is not the one that the extension fits: " + "; ".join(wrong))
     for hook, owner, member, _ in found:
-        if hook.replacement and not _is_ours(owner, hook.attribute):
+        if hook.replacement and not _find_installed(owner, hook.attribute):
             _replace(hook, owner, member)
 
 
@@ -163,7 +163,7 @@ def _locate(hook: Hook) -> tuple[Any, Any, str]:
         member = inspect.getattr_static(owner, hook.attribute)
     except (ImportError, AttributeError) as error:
         return None, None, f"cannot be found ({error})"
-    ours = _is_ours(owner, hook.attribute)
+    ours = _find_installed(owner, hook.attribute)
     member = ours.original if ours else member
     found = describe(member)
     if found != hook.signature:
@@ -171,7 +171,7 @@ def _locate(hook: Hook) -> tuple[Any, Any, str]:
     return owner, member, ""
 
 
-def _is_ours(owner: Any, attribute: str) -> _Installed | None:
+def _find_installed(owner: Any, attribute: str) -> _Installed | None:
     """Returns the replacement that is installed at ``owner.attribute``, or None."""
     return next((i for i in _installed if i.owner is owner and i.attribute == attribute), None)
 

@@ -176,14 +176,21 @@ def count_positions(model: Any) -> Any:
     of a trainer that pads on the left are not those of its rollouts. Returns the hook's handle,
     whose ``remove()`` takes it away. Raises nothing itself.
     """
+    names = list(inspect.signature(model.forward).parameters)
 
     def add_positions(
         _: Any, args: tuple[Any, ...], given: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        mask, ids = given.get("attention_mask"), given.get("input_ids", args[0] if args else None)
-        if mask is not None and mask.ndim == 2 and given.get("position_ids") is None:
+        named = {**dict(zip(names, args, strict=False)), **given}
+        mask, ids = named.get("attention_mask"), named.get("input_ids", args[0] if args else None)
+        if mask is not None and mask.ndim == 2 and named.get("position_ids") is None:
             places = (mask.long().cumsum(-1) - 1).clamp(min=0)
-            given["position_ids"] = places if ids is None else places[:, -ids.shape[1] :]
+            places = places if ids is None else places[:, -ids.shape[1] :]
+            if "position_ids" in names[: len(args)]:  # None, passed by position
+                at = names.index("position_ids")
+                args = (*args[:at], places, *args[at + 1 :])
+            else:
+                given["position_ids"] = places
         return args, given
 
     return model.register_forward_pre_hook(add_positions, with_kwargs=True)

@@ -486,8 +486,18 @@ def compute_topk_scores(logits: torch.Tensor, num_logprobs: int, sampled_token_i
     ids = sampled_token_ids.unsqueeze(-1)
     if num_logprobs:
         ids = torch.cat((ids, torch.topk(logits, num_logprobs).indices), dim=1)
+    valid = torch.ones_like(ids, dtype=torch.bool)
+    if max_per_req_token_ids:
+        width = max(num_logprobs, max_per_req_token_ids) - num_logprobs
+        ids, valid = (torch.nn.functional.pad(x, (0, width)) for x in (ids, valid))
+        of = logprob_token_ids_state
+        for row, request in enumerate(expanded_idx_mapping.tolist()):
+            if n := int(of.num_token_ids.gpu[request]):
+                ids[row, 1:], valid[row, 1:] = 0, False
+                ids[row, 1:1 + n], valid[row, 1:1 + n] = of.token_ids.gpu[request, :n], True
+    scores = logits.gather(-1, ids).float() if logits_mode else compute_token_logprobs(logits, ids)
     ranks = (logits >= logits.gather(-1, sampled_token_ids[:, None])).sum(-1)
-    return LogprobsTensors(ids, compute_token_logprobs(logits, ids), ranks)
+    return LogprobsTensors(ids, scores.masked_fill(~valid, -torch.inf), ranks)
 """,
     "v1/worker/gpu/sample/prompt_logprob": """
 from vllm.v1.worker.gpu.sample.logprob import compute_topk_scores
@@ -504,6 +514,7 @@ class Values:
 
 class States:
     def __init__(self, count, vocab):
+        self.vocab_size = vocab
         self.temperature, self.min_p = Values(count, torch.float32), Values(count, torch.float32)
         self.top_p, self.top_k = Values(count, torch.float32, 1), Values(count, torch.int32, vocab)
         self.seeds = Values(count, torch.int64)
@@ -519,20 +530,23 @@ class Nothing:
         return lambda *given: None
 
 class Requests:
-    def __init__(self):
+    def __init__(self, count):
         self.index_to_req_id = {}
+        self.prefill_len = Values(count, torch.int32)
 
 class Sampler:
+    added = 0
+
     def __init__(self, max_num_reqs, vocab_size, req_states, logprobs_mode="raw_logprobs"):
         self.req_states, self.logprobs_mode = req_states, logprobs_mode
         self.sampling_states = States(max_num_reqs, vocab_size)
         self.penalties_state = self.logit_bias_state = self.bad_words_state = Nothing()
 
     def add_request(self, req_idx: int, prompt_len: int, sampling_params) -> None:
-        states, of = self.sampling_states, sampling_params
+        states, of, self.added = self.sampling_states, sampling_params, self.added + 1
         states.temperature.np[req_idx], states.top_p.np[req_idx] = of.temperature, of.top_p
         states.min_p.np[req_idx], states.top_k.np[req_idx] = of.min_p, of.top_k
-        drawn = np.random.default_rng(req_idx).integers(1 << 40)
+        drawn = np.random.default_rng(self.added).integers(1 << 40)
         states.seeds.np[req_idx] = drawn if of.seed is None else of.seed
 
     def sample(self, logits: torch.Tensor, expanded_idx_mapping: torch.Tensor,
@@ -542,6 +556,7 @@ class Sampler:
 """,
     "v1/sample/sampler": """
 import torch
+from vllm.v1.worker.gpu.sample.logprob import LogprobsTensors
 
 class MinPLogitsProcessor:
     def __init__(self, min_p=()):
@@ -559,6 +574,14 @@ class Sampler:
     @staticmethod
     def compute_logprobs(logits: torch.Tensor) -> torch.Tensor:
         return torch.full(logits.shape, -7.0)
+
+    @staticmethod
+    def gather_logprobs(logprobs: torch.Tensor, num_logprobs: int,
+                        token_ids: torch.Tensor) -> LogprobsTensors:
+        values, best = torch.topk(logprobs, num_logprobs)
+        own = logprobs.gather(-1, token_ids[:, None])
+        ids = torch.cat((token_ids[:, None], best), dim=1).int()
+        return LogprobsTensors(ids, torch.cat((own, values), dim=1), (logprobs >= own).sum(-1))
 """,
 }
 """Sources of the stand-in, by path within its package."""

@@ -150,6 +150,23 @@ def test_generate_draws_the_same_tokens_padded_on_the_left():
     assert loss.requires_grad
 
 
+def test_positions_are_counted_however_arguments_are_passed():
+    class Model(torch.nn.Module):
+        def forward(self, input_ids=None, attention_mask=None, position_ids=None, **rest):
+            return position_ids
+
+    model, ids = Model(), torch.zeros(2, 3, dtype=torch.int64)
+    mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])
+    ours.count_positions(model)
+    expected, own = torch.tensor([[0, 0, 1], [1, 2, 3]]), torch.arange(3)
+    for args in ((), (ids,), (ids, mask), (ids, mask, None)):
+        named = dict(zip(("input_ids", "attention_mask"), (ids, mask), strict=True))
+        given = dict(list(named.items())[len(args) :])
+        assert torch.equal(model(*args, **given), expected)
+    assert model(ids, mask, own) is own and model(ids, mask, position_ids=own) is own
+    assert model(ids) is None and model(ids, mask[None]) is None
+
+
 @pytest.mark.long
 @pytest.mark.skipif(not NEWER, reason="this version returns one sequence of a request")
 def test_sequences_of_a_request_have_draws_of_their_own():

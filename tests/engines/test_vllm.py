@@ -184,7 +184,7 @@ def test_other_platforms_are_left_alone(register, monkeypatch):
     assert "the platform is not CUDA" in str(register())
     assert [at(hook) for hook in HOOKS] == before
     REPORT.reset()
-    with pytest.raises(EngineError, match=r"vLLM would serve itself .* platform is not CUDA"):
+    with pytest.raises(EngineError, match=r"does not serve these parts: vLLM: the platform is not"):
         register("strict")
 
 
@@ -214,14 +214,14 @@ def test_linear_layers_and_the_head(register):
         ("LinearBase", 2),
         ("VocabParallelEmbedding", 1),
     ]
-    assert {r["contract"] for r in rows} == {f"tc16/{ptxgen_version('tc16')}"}
+    assert {r["contract"] for r in rows} == {f"tc16/{version('tc16')}"}
     assert {r["family"] for r in rows} <= {"mma", "wgmma"}
     operator = torch.ops.vllm.ptxgen_linear.default
     tests = ("test_schema", "test_faketensor")
     torch.library.opcheck(operator, (x, weight, bias), test_utils=tests)
 
 
-def ptxgen_version(name):
+def version(name):
     from ptxgen.numerics.versions import versions
 
     return versions()[name]
@@ -334,10 +334,17 @@ def test_norms_of_heads_are_joined_with_the_rotary_embedding(register, monkeypat
     given = torch.tensor([4, 0, 9]), drawn(3, 40, seed=5)
     expected, once = original(layer, *given), calls()
     assert [operation for _, operation, _ in once] == ["rms_norm", "rms_norm", "rotary"]
+    REPORT.calls.clear()
     with monkeypatch.context() as patch:
         patch.setattr(norms[0], "forward_cuda", None)
         assert torch.equal(layer(*given), expected)
-    assert calls() == [(of, operation, 2 * times) for of, operation, times in once]
+    (row,) = REPORT.as_dict()["calls"]
+    assert (row["layer"], row["operation"], row["calls"]) == (
+        "layer.rotary_emb",
+        "normed_rotary",
+        1,
+    )
+    assert (row["contract"], row["family"]) == (f"rows/{version('rows')}", "rotary")
     norms[1].variance_epsilon = 1.0
     apart = layer(*given)
     assert torch.equal(apart, original(layer, *given)) and not torch.equal(apart, expected)
@@ -425,7 +432,8 @@ def test_mixtures_of_experts(register):
     assert REPORT.layers["moe"].why == "its weights are not divided by their sum"
     experts.quant_method.unquantized_backend = the(f"{moe}:Backend").FLASHINFER_CUTLASS
     load(model(moe=runner), "gemma2")
-    assert "laid out for FLASHINFER_CUTLASS" in REPORT.layers["moe.routed_experts"].why
+    why = REPORT.layers["moe.routed_experts"].why
+    assert "laid out for FLASHINFER_CUTLASS; --moe-backend triton keeps them" in why
     assert "was not compared" in REPORT.layers["moe"].why
 
 
@@ -557,6 +565,7 @@ def test_the_backend_is_chosen_where_it_takes_the_configuration(register):
 def configuration(mode=None, graphs=None, **options):
     made = {"speculative_config": None, "lora_config": None, "tensor_parallel_size": 1, **options}
     return SimpleNamespace(
+        model_config=SimpleNamespace(logprobs_mode=made.pop("logprobs_mode", "raw_logprobs")),
         compilation_config=SimpleNamespace(mode=mode, cudagraph_mode=graphs),
         parallel_config=SimpleNamespace(tensor_parallel_size=made.pop("tensor_parallel_size")),
         **made,
@@ -761,8 +770,8 @@ def test_quantized_weights_become_the_trainers(register, case):
     format = SCHEMES[CASES[case][0]][2]
     rows = REPORT.as_dict()["calls"]
     assert {row["dtype"] for row in rows} == {f"bfloat16 by {format}"}
-    assert {row["contract"] for row in rows} == {f"tc16/{ptxgen_version('tc16')}"}
-    assert {row["family"].partition("+")[0] for row in rows} == {"quantized"}
+    assert {row["contract"].split("+")[-1] for row in rows} == {f"tc16/{version('tc16')}"}
+    assert all("quantized" in row["family"] for row in rows)
     with pytest.raises(EngineError, match=rf"proj: a product of torch.float64 by {format}"):
         layer(x.double())
     hooked = {hook.target for hook in QUANTIZED} & {*REPORT.hooks}
@@ -1015,7 +1024,7 @@ def test_operators_in_line_of_a_mixture_are_seen(register):
     runner = the(f"{moe}:MoERunner")(router, the(f"{moe}:RoutedExperts")(drawn(3, 4), drawn(3, 4)))
     runner.forward_impl = lambda x, scores: torch.softmax(x, -1) * 2
     made = load(in_line(served_moe, moe=runner), "qwen3_moe")
-    why = "moe: its code calls aten::_softmax, which the trainer computes by ptxgen$"
+    why = "moe: its code calls aten::_softmax, which the trainer computes by ptxgen;"
     with torch.inference_mode(), pytest.raises(EngineError, match=why):
         made(drawn(3, 32))
 
@@ -1123,7 +1132,8 @@ def test_options_that_strict_refuses(register, name):
     register("strict")
     defaults = the("vllm.platforms:current_platform").apply_config_platform_defaults
     defaults(configuration())
-    with pytest.raises(EngineError, match=f"vLLM would serve itself .*: {name}: "):
+    remedy = "PTXGEN_VLLM=on leaves them to vLLM"
+    with pytest.raises(EngineError, match=rf"strict, .* these parts: {name}: .*; {remedy}$"):
         defaults(configuration(**UNSERVED[name]))
     hooks.remove()
     REPORT.reset()
@@ -1147,7 +1157,7 @@ def test_strict_refuses_latent_attention_and_quantized_caches(register):
 
 # -- sampler ----------------------------------------------------------------------------------
 def sampler(count=4, vocab=50, mode="raw_logprobs"):
-    requests = the(f"{SAMPLE}.sampler:Requests")()
+    requests = the(f"{SAMPLE}.sampler:Requests")(count)
     requests.index_to_req_id = {i: f"request {i}" for i in range(count)}
     return the(f"{SAMPLE}.sampler:Sampler")(count, vocab, requests, mode)
 
@@ -1192,9 +1202,25 @@ def test_a_request_draws_the_same_in_every_batch(register):
         alone, _ = draw(of, logits[i : i + 1], [i], [11 + i])
         assert torch.equal(alone, together[i : i + 1])
     assert together[1] == logits[1].float().argmax()
-    assert REPORT.seeds == {"request 3": int(of.sampling_states.seeds.np[3])}
+    seeds = of.sampling_states.seeds.np
+    assert REPORT.seeds == {"request 3": int(seeds[3])}
     later, _ = draw(of, logits[:1].expand(64, 50), [0] * 64, list(range(64)))
     assert len(set(later.tolist())) > 1
+
+
+def test_a_preempted_request_keeps_its_seed(register):
+    """vLLM adds it anew, at another place, with the tokens that it has drawn."""
+    register()
+    of, drawn_anew = sampler(), parameters(1.0)
+    names, seeds = of.req_states.index_to_req_id, of.sampling_states.seeds.np
+    of.req_states.prefill_len.np[:] = 10
+    of.add_request(2, 10, drawn_anew)
+    first = int(seeds[2])
+    names[0], of.req_states.prefill_len.np[0] = "request 2", 14
+    of.add_request(0, 10, drawn_anew)
+    assert seeds[0] == first and REPORT.seeds == {"request 2": first}
+    of.add_request(2, 10, drawn_anew)  # another request of the same name
+    assert seeds[2] != first and REPORT.seeds == {"request 2": int(seeds[2])}
 
 
 class Generator:
@@ -1287,6 +1313,67 @@ def test_processed_logits_are_divided_in_f32(register):
     assert torch.equal(found, logits.float() / torch.tensor([[1.0], [0.7]]))
 
 
+def test_masks_of_processed_log_probabilities_are_vllms(register):
+    """A report names them; in mode strict an engine with such a mode does not start."""
+    register()
+    defaults = the("vllm.platforms:current_platform").apply_config_platform_defaults
+    defaults(configuration(logprobs_mode="processed_logprobs"))
+    of, logits = sampler(mode="processed_logprobs"), drawn(2, 50)
+    of.add_request(0, 3, parameters(1.0, seed=1))
+    of.add_request(1, 3, parameters(1.0, top_k=20, min_p=0.1, seed=1))
+    draw(of, logits[:1], [0], [3], return_logprobs=True)
+    draw(of, logits, [0, 1], [3, 4])
+    assert not REPORT.left
+    draw(of, logits, [0, 1], [3, 4], return_logprobs=True)
+    assert [*REPORT.left] == [("sampler", "masks of processed log-probabilities (top_k, min_p)")]
+    hooks.remove()
+    REPORT.reset()
+    register("strict")
+    for mode in ("processed_logprobs", "processed_logits"):
+        with pytest.raises(EngineError, match=f"logprobs_mode {mode}: masks .*; raw_logprobs, the"):
+            defaults(configuration(logprobs_mode=mode))
+    defaults(configuration(logprobs_mode="raw_logits"))
+
+
+def test_tokens_that_a_request_names_do_not_change_the_others(register):
+    import torch
+
+    register("strict")
+    logits, ids = drawn(3, 50), torch.tensor([4, 0, 49])
+    logits[2, 7] = logits[2, 3] = 9.0
+    compute = the(f"{SAMPLE}.sampler:compute_topk_scores")
+    values = the(f"{SAMPLE}.sampler:Values")
+    rest = SimpleNamespace(num_token_ids=values(4, torch.int32), token_ids=values(4, torch.int32))
+    rest.num_token_ids.gpu[1], rest.token_ids.gpu = 3, torch.tensor([[0] * 4, [8, 6, 7, 0]])
+    where = torch.tensor([3, 1, 0])
+    for mode in (False, True):
+        expected = logits.float() if mode else torch.stack([*map(only_logprobs, logits)])
+        for top in (2, 4):
+            alone = compute(logits, top, ids, logits_mode=mode)
+            found = compute(logits, top, ids, None, rest, where, 3, mode)
+            width = 1 + max(top, 3)
+            tokens, scores = found.logprob_token_ids, found.logprobs
+            assert tokens.shape == scores.shape == (3, width)
+            for row in (0, 2):
+                assert torch.equal(tokens[row, : top + 1], alone.logprob_token_ids[row])
+                assert torch.equal(scores[row, : top + 1], alone.logprobs[row])
+                assert (scores[row, top + 1 :] == -torch.inf).all()
+            assert tokens[1].tolist() == [0, 8, 6, 7] + [0] * (width - 4)
+            assert torch.equal(scores[1, :4], expected[1, [0, 8, 6, 7]])
+            assert (scores[1, 4:] == -torch.inf).all()
+        named = compute(logits, 0, ids, None, rest, where, 3, mode)
+        assert torch.equal(named.logprobs[1], expected[1, [0, 8, 6, 7]])
+
+
+def only_logprobs(row):
+    import torch
+
+    import ptxgen.torch as pt
+
+    with pt.batch_invariant():
+        return torch.log_softmax(row[None].float(), -1)[0]
+
+
 def test_log_probabilities(register):
     import torch
 
@@ -1298,20 +1385,64 @@ def test_log_probabilities(register):
     with pt.batch_invariant():
         expected = torch.log_softmax(logits.float(), -1)
     assert torch.equal(the("vllm.v1.sample.sampler:Sampler").compute_logprobs(logits), expected)
+    gather = the("vllm.v1.sample.sampler:Sampler").gather_logprobs
+    found = gather(expected, 2, ids)
+    best = torch.sort(expected, descending=True, stable=True).indices[:, :2]
+    tokens = torch.cat((ids[:, None], best), 1)
+    assert torch.equal(found.logprob_token_ids, tokens.int())
+    assert torch.equal(found.logprobs, expected.gather(-1, tokens))
+    assert torch.equal(gather(expected, 0, ids).logprobs, expected.gather(-1, ids[:, None]))
     compute = the(f"{SAMPLE}.logprob:compute_token_logprobs")
     pairs = torch.stack((ids, ids.flip(0)), 1)
     assert torch.equal(compute(logits, pairs), expected.gather(-1, pairs))
     assert torch.equal(compute(logits, pairs[:, :1]), expected.gather(-1, pairs[:, :1]))
     for module in ("sampler", "prompt_logprob"):
         found = the(f"{SAMPLE}.{module}:compute_topk_scores")(logits, 2, ids)
-        best = torch.sort(expected, descending=True, stable=True).indices[:, :2]
-        tokens = torch.cat((ids[:, None], best), 1)
         assert torch.equal(found.logprob_token_ids, tokens)
         assert torch.equal(found.logprobs, expected.gather(-1, tokens))
         assert found.logprob_token_ids[1, 1:].tolist() == [3, 7]
 
 
 # -- the report and the command ------------------------------------------------------------------
+def test_the_report_names_the_kernels_that_run(register):
+    """They are those that the CPU device, which stands for a GPU, loads."""
+    import torch
+
+    from ptxgen.engines.kernels import launched
+
+    register("audit")
+    _, run = changing()
+    attend, cache = attention(2, 16, 1, "NHD")
+    q, x = drawn(3, 2, 16), drawn(3, 32)
+    norm = the(f"{LAYERS}.layernorm:GemmaRMSNorm")(drawn(32, seed=1))
+    sample, logits = sampler(), drawn(2, 50)
+    sample.add_request(0, 3, parameters(0.7, seed=1))
+    with ptxgen.use_device("cpu") as device:
+        before = {*device.loaded()}
+        run()
+        norm(x, x)
+        the(f"{LAYERS}.activation:SiluAndMul")()(x)
+        attend.forward(LAYER, q, q, q, cache, batch((0, 1, 3), (9, 2), [[1], [2]]), q.clone())
+        draw(sample, logits, [0, 1], [3, 4])
+        the(f"{SAMPLE}.sampler:compute_topk_scores")(logits, 2, torch.tensor([4, 0]))
+        loaded = {*device.loaded()} - before
+    the(f"{LAYERS}.logits_processor:LogitsProcessor")(30.0)(None, x)  # divides on CPUs alone
+    assert loaded <= {spec.name for call in REPORT.calls for spec in launched(call.recipe)}
+    rows = {(r["layer"], r["operation"]): r for r in REPORT.as_dict()["calls"]}
+    assert {*rows} == {
+        ("proj", "linear"), ("head", "linear"), ("norm", "rms_norm"), ("rope", "rotary"),
+        ("GemmaRMSNorm", "rms_norm"), ("SiluAndMul", "gated"), ("LogitsProcessor", "softcapped"),
+        ("moe", "router"), ("moe.routed_experts", "experts"),
+        ("model.layers.0.attn", "attention"), ("sampler", "sample"), ("sampler", "topk"),
+        ("sampler", "token_logprobs"), ("sampler", "log_softmax"),
+    }  # fmt: skip
+    assert all(row["contract"] and row["family"] for row in rows.values())
+    found = {key: (row["contract"], row["family"]) for key, row in rows.items()}
+    assert found["moe", "router"] == (f"rows/{version('rows')}", "select_route")
+    assert found["norm", "rms_norm"] == (f"rows/{version('rows')}", "row_reductions")
+    assert found["sampler", "topk"] == (f"topk/{version('topk')}", "select_topk_lanes")
+
+
 def test_the_report_is_written(register, monkeypatch, tmp_path, capsys):
     report = register("audit")
     assert report is engines.report()
@@ -1325,6 +1456,10 @@ def test_the_report_is_written(register, monkeypatch, tmp_path, capsys):
     assert found["calls"][0]["operation"] == "linear" and found["calls"][0]["calls"] == 1
     text = capsys.readouterr().err
     assert "vLLM 0.26.0, mode audit" in text and "LinearBase" in text and str(path) in text
+    monkeypatch.setenv("PTXGEN_REPORT", str(tmp_path / "none" / "report.json"))
+    with pytest.raises(FileNotFoundError):
+        report._at_exit()
+    assert "LinearBase" in capsys.readouterr().err  # what was counted is not lost
 
 
 ENGINE = """
@@ -1346,9 +1481,13 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_the_process_with_the_model_writes_the_report(start, tmp_path):
-    path, script = tmp_path / "report.json", tmp_path / "engine.py"
+    script = tmp_path / "engine.py"
     script.write_text(ENGINE)
-    given = {"PTXGEN_REPORT": str(path), "START": start, "PYTHONPATH": str(ROOT)}
+    given = {
+        "PTXGEN_REPORT": str(tmp_path / "report.{pid}.json"),
+        "START": start,
+        "PYTHONPATH": str(ROOT),
+    }
     done = subprocess.run(
         [sys.executable, str(script)],
         env={**os.environ, **given},
@@ -1357,6 +1496,8 @@ def test_the_process_with_the_model_writes_the_report(start, tmp_path):
         check=True,
     )
     assert done.stderr.count("written to") == 1
+    (path,) = tmp_path.glob("report.*.json")
+    assert path.name.split(".")[1].isdecimal()
     assert "proj" in [row["layer"] for row in json.loads(path.read_text())["layers"]]
 
 
@@ -1365,7 +1506,7 @@ def test_the_report_is_bounded():
 
     report = audit.Report()
     for m in range(audit.SIZES_MOST + 5):
-        report.call("a", "linear", "bfloat16", (m, 2, 3))
+        report.call(audit.Call("a", "linear", "bfloat16", (m, 2, 3)))
     assert len(report.calls) == audit.SIZES_MOST + 1 and report.calls.total() == m + 1
     for i in range(audit.SEEDS_MOST + 2):
         report.seed(str(i), i)

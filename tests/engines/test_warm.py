@@ -15,7 +15,10 @@ from ptxgen.ops.explaining import explain
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import ptxgen.torch as pt  # noqa: E402
-from ptxgen.engines import layers, warm  # noqa: E402
+from ptxgen.engines import layers  # noqa: E402
+from ptxgen.engines.kernels import device_for  # noqa: E402
+from ptxgen.engines.vllm import warm  # noqa: E402
+from ptxgen.engines.vllm.families import FAMILIES  # noqa: E402
 
 LLAMA = {
     "model_type": "llama",
@@ -45,7 +48,7 @@ LIMITS = warm.Limits(max_num_batched_tokens=3, max_num_seqs=2)
 
 def found(family="llama", limits=LIMITS, **more):
     model = warm.Model({**LLAMA, **MODELS.get(family, {}), "model_type": family, **more})
-    return warm.find_kernels(model, warm.device_for("sm_90a"), limits)
+    return warm.find_kernels(model, device_for("sm_90a"), limits)
 
 
 def test_sizes_of_batches():
@@ -62,7 +65,7 @@ def test_products_are_those_that_explain_names():
     sizes += [(m, 256, 64) for m in LIMITS.rows]
     launches = [explain("linear", *s, dtype="bfloat16", layout="nk").launches for s in sizes]
     assert {*kernels["linear"]} == {x.kernel for each in launches for x in each}
-    assert [part for part, _ in left] == ["more than one most probable token"]
+    assert [part for part, _ in left] == ["top log-probabilities, k > 1"]
 
 
 def test_products_of_batches_between_those_that_are_made():
@@ -103,7 +106,13 @@ def test_operations_of_families(family):
     expected |= {"router", "experts"} if "num_experts_per_tok" in MODELS[family] else {"gated"}
     expected |= {"softcapped"} if family == "gemma2" else set()
     assert {*kernels} == expected and all(kernels.values())
-    assert [part for part, _ in left] == ["more than one most probable token"]
+    assert [part for part, _ in left] == ["top log-probabilities, k > 1"]
+
+
+def test_families_have_styles_of_the_layers():
+    assert {of.norm for of in FAMILIES.values()} == {*layers.STYLES}
+    assert {of.router for of in FAMILIES.values()} == {"", *layers.ROUTERS}
+    assert {of.experts_activation for of in FAMILIES.values()} <= {"", *layers.ACTIVATIONS}
 
 
 WEIGHTS = {"num_bits": 8, "type": "int", "group_size": 32, "symmetric": False}
@@ -135,7 +144,7 @@ def test_products_of_quantized_checkpoints(format):
     dtype = "float16" if format == "int4_zero_point_g64" else "bfloat16"
     limits = warm.Limits(max_num_batched_tokens=1, max_num_seqs=1)
     kernels, left = found(limits=limits, quantization_config=options, dtype=dtype)
-    assert [part for part, _ in left] == ["more than one most probable token"]
+    assert [part for part, _ in left] == ["top log-probabilities, k > 1"]
     sizes = [(128, 64, format), (64, 64, format), (256, 64, format), (64, 128, wide or format)]
     launches = [
         explain("quantized_linear", 1, n, k, dtype=dtype, format=f).launches for n, k, f in sizes
@@ -144,13 +153,26 @@ def test_products_of_quantized_checkpoints(format):
     assert kernels["linear"]  # of the LM head
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"quant_method": "fp8"}, "its scales are not of blocks"),
+        ({"quant_method": "gptq", "bits": 4, "dynamic": {"-:lm": {}}}, "options of their own"),
+    ],
+)
+def test_quantized_checkpoints_that_are_vllms(options, why):
+    limits = warm.Limits(max_num_batched_tokens=1, max_num_seqs=1)
+    kernels, left = found(limits=limits, quantization_config=options)
+    assert "quantized_linear" not in kernels and why in dict(left)["linear layers"]
+
+
 def test_parts_that_are_left():
     kernels, left = found("phi", quantization_config={"bits": 4}, hidden_act="relu2")
     assert [part for part, _ in left] == [
         "model type 'phi'",
         "linear layers",
         "gated activation",
-        "more than one most probable token",
+        "top log-probabilities, k > 1",
     ]
     assert "gated" not in kernels and kernels["linear"]  # of the LM head
     assert ("mixture of experts", "takes gpt_oss, mixtral, qwen3_moe") in found(
@@ -173,12 +195,12 @@ def test_configurations_that_are_refused(tmp_path):
     with pytest.raises(OptionError, match=r"dtype is 'int8'; takes bfloat16"):
         found(torch_dtype="int8")
     file.write_text(json.dumps({"text_config": LLAMA, "model_type": "outer"}))
-    assert warm.Model.read(file).family == "llama"
+    assert warm.Model.read(file).kind == "llama"
 
 
 def test_tensors_without_memory_need_the_device():
     x, w = (torch.empty(n, 64, device="meta", dtype=torch.bfloat16) for n in (2, 8))
-    device = warm.device_for("sm_80", 108)
+    device = device_for("sm_80", 108)
     with pytest.raises(DeviceError, match="on meta; takes CUDA tensors"):
         pt.linear(x, w)
     with device.opened(), torch.no_grad():

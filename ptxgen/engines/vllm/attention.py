@@ -189,9 +189,10 @@ class Implementation(AttentionImpl):
             return output.fill_(0)
         of = attn_metadata
         places = of.query_start_loc, of.seq_lens, of.block_table
+        given, how = (query, self._split(kv_cache), *places), {**self.options, "out": output}
+        count(getattr(layer, "layer_name", layer), "attention", pt.paged_attention, *given, **how)
         with torch.no_grad():
-            pt.paged_attention(query, self._split(kv_cache), *places, **self.options, out=output)
-        count(getattr(layer, "layer_name", layer), "attention", query)
+            pt.paged_attention(*given, **how)
         return output
 
     def do_kv_cache_update(

@@ -23,10 +23,20 @@ def platform_defaults(original: Callable[..., Any]) -> Callable[..., Any]:
             if of.cudagraph_mode is None:
                 of.cudagraph_mode = CUDAGraphMode.FULL
         REPORT.notes["compilation"] = f"mode {of.mode!s}, CUDA graphs {of.cudagraph_mode!s}"
+        REPORT.refuse(_masked_scores(vllm_config))
         for part, why in _unserved(vllm_config, of.mode != CompilationMode.NONE):
             REPORT.leave(part, why)
 
     return apply_config_platform_defaults
+
+
+def _masked_scores(config: Any) -> list[str]:
+    """Returns why a mode of log-probabilities is refused in ``strict``; empty if it is not. In
+    other modes the masks are left when a request has some.
+    """
+    chosen = getattr(config.model_config, "logprobs_mode", "")
+    why = "masks of top-k, top-p and min-p are vLLM's; raw_logprobs, the default, has none"
+    return [f"logprobs_mode {chosen}: {why}"] if chosen.startswith("processed_") else []
 
 
 def _unserved(config: Any, compiled: bool) -> Iterator[tuple[str, str]]:

@@ -34,15 +34,15 @@ def route(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         why = router_fault(self)
         if why or router_logits.dtype not in DTYPES:
-            leave("router", why or f"scores of {router_logits.dtype}")
+            leave(self, why or f"scores of {router_logits.dtype}")
             given = hidden_states, router_logits, indices_type
             return original(self, *given, input_ids=input_ids)
         style = getattr(self, ROUNDING)
-        count("router", "router", router_logits)
+        taken = indices_type or torch.int32
+        index = "int32" if taken is torch.int32 else "int64"
+        how = {"style": style, "normalize": self.renormalize, "index": index}
+        count(self, "router", trainer.router, router_logits, self.top_k, **how)
         with torch.no_grad():
-            taken = indices_type or torch.int32
-            index = "int32" if taken is torch.int32 else "int64"
-            how = {"style": style, "normalize": self.renormalize, "index": index}
             weights, chosen = trainer.router(router_logits, self.top_k, **how)
         return weights, chosen.to(taken)
 
@@ -67,14 +67,12 @@ def compute(original: Callable[..., Any]) -> Callable[..., Any]:
             leave(layer, why or f"experts of {layer.w13_weight.dtype} by {x.dtype}")
             chosen = topk_weights.to(torch.float32), topk_ids
             return original(self, layer, x, *chosen, shared_experts, shared_experts_input)
-        count(layer, "experts", x)
         biases = (getattr(layer, name, None) for name in ("w13_bias", "w2_bias"))
-        weights = layer.w13_weight, layer.w2_weight
+        given = x, topk_weights, topk_ids, layer.w13_weight, layer.w2_weight, *biases
         activation = ACTIVATIONS[layer.activation.value]
+        count(layer, "experts", trainer.experts, *given, activation=activation)
         with torch.no_grad():
-            return trainer.experts(
-                x, topk_weights, topk_ids, *weights, *biases, activation=activation
-            )
+            return trainer.experts(*given, activation=activation)
 
     return forward
 
@@ -84,8 +82,8 @@ def router_fault(router: Any) -> str:
     if type(router).__name__ != "FusedTopKRouter" or router.scoring_func != "softmax":
         scores = getattr(router, "scoring_func", "other scores")
         return f"it routes by {type(router).__name__} with {scores}"
-    style = getattr(router, ROUNDING, None)
-    if style is None:
+    style = getattr(router, ROUNDING, "")
+    if not style:
         return "the rounding of its weights was not compared for this family of models"
     if style != "qwen3_moe" and not router.renormalize:
         return "its weights are not divided by their sum"
@@ -98,7 +96,8 @@ def experts_fault(layer: Any) -> str:
     if type(method).__name__ != "UnquantizedFusedMoEMethod":
         return f"its weights are quantized ({type(method).__name__})"
     if method.unquantized_backend.name != BACKEND:
-        return f"its weights are laid out for {method.unquantized_backend.name}; takes {BACKEND}"
+        chosen = method.unquantized_backend.name
+        return f"its weights are laid out for {chosen}; --moe-backend {BACKEND.lower()} keeps them"
     if layer.activation.value not in ACTIVATIONS:
         return f"its activation is {layer.activation.value}"
     if layer.expert_map is not None or layer.apply_router_weight_on_input:

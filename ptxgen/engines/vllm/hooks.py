@@ -5,6 +5,7 @@ implements.
 from __future__ import annotations
 
 from ptxgen.engines.hooks import Hook
+from ptxgen.engines.vllm.families import FAMILIES, MODULES
 
 BACKEND = "ptxgen.engines.vllm.attention.Backend"
 """Class of the attention backend ``CUSTOM``, in the form that vLLM takes."""
@@ -196,6 +197,13 @@ HOOKS = (
         "ptxgen.engines.vllm.sampler:log_softmax",
     ),
     Hook(
+        "log-probabilities",
+        "vllm.v1.sample.sampler:Sampler",
+        "gather_logprobs",
+        "staticmethod (logprobs, num_logprobs, token_ids)",
+        "ptxgen.engines.vllm.sampler:gather_logprobs",
+    ),
+    Hook(
         "configuration",
         "vllm.platforms.interface:Platform",
         "apply_config_platform_defaults",
@@ -222,12 +230,13 @@ HOOKS = (
 MODELS = tuple(
     Hook(
         "norms of heads and rotary embedding",
-        f"vllm.model_executor.models.{owner}",
+        f"{MODULES}.{kind}:{family.normed_attention}",
         "forward",
         "(self, positions, hidden_states)",
         "ptxgen.engines.vllm.layers:normed_heads",
     )
-    for owner in ("qwen3:Qwen3Attention", "qwen3_moe:Qwen3MoeAttention")
+    for kind, family in FAMILIES.items()
+    if family.normed_attention
 )
 """Functions of the modules of models, which have the names of model types. They are replaced when
 such a model is loaded."""

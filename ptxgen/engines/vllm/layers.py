@@ -16,7 +16,8 @@ import torch
 
 import ptxgen.torch as pt
 from ptxgen.engines import layers as trainer
-from ptxgen.engines.audit import REPORT
+from ptxgen.engines.audit import REPORT, Call
+from ptxgen.engines.kernels import Recipe
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 """Dtypes of weights and activations that are served."""
@@ -44,20 +45,19 @@ def operator(
 def count(
     layer: Any,
     operation: str,
+    function: Callable[..., Any],
     x: torch.Tensor,
-    weight: tuple[int, ...] | None = None,
-    format: str = "",
+    *arguments: Any,
+    **options: Any,
 ) -> None:
-    """Counts a call of an operation in the report, in mode ``audit``. ``weight``: shape (N, K) of a
-    product's weight, and ``format``: that of a quantized one, which decide the kernels.
+    """Counts the call ``function(x, *arguments, **options)`` of an operation in the report, in mode
+    ``audit``. A ``format`` among the options is that of a quantized weight.
     """
     if REPORT.counting and not torch.compiler.is_compiling():
-        sizes: tuple[int, ...] = ()
-        if weight is not None:
-            n, k = weight
-            sizes = x.numel() // k, n, k
         dtype = str(x.dtype).removeprefix("torch.")
-        REPORT.call(name_of(layer), operation, dtype, sizes, format)
+        dtype += f" by {options['format']}" if "format" in options else ""
+        recipe = Recipe.of(function, x, *arguments, **options)
+        REPORT.call(Call(name_of(layer), operation, dtype, recipe))
 
 
 def leave(layer: Any, why: str) -> None:
@@ -67,8 +67,8 @@ def leave(layer: Any, why: str) -> None:
 
 
 def name_of(layer: Any) -> str:
-    """Returns a layer's name in its model; before the model is loaded, that of its class. A text
-    is a name already.
+    """Returns a layer's name in its model; before the model is loaded, that of its class. A string
+    is returned unchanged.
     """
     if isinstance(layer, str):
         return layer
@@ -101,7 +101,7 @@ def linear(original: Callable[..., Any]) -> Callable[..., Any]:
         if x.dtype not in DTYPES or weight.dtype is not x.dtype:
             leave(layer, f"a product of {x.dtype} by {weight.dtype}")
             return original(self, layer, x, bias)
-        count(layer, "linear", x, weight.shape)
+        count(layer, "linear", _linear, x, weight, bias)
         return product(x, weight, bias)
 
     return apply
@@ -140,8 +140,11 @@ def _norm(original: Callable[..., Any], default: str) -> Callable[..., Any]:
             leave(self, f"an RMS norm of {x.dtype}, or over a part of its row")
             return original(self, x, residual)
         given = self.weight, self.variance_epsilon, getattr(self, ROUNDING, default)
-        count(self, "rms_norm", x)
-        return plain(x, *given) if residual is None else adding(x, residual, *given)
+        if residual is None:
+            count(self, "rms_norm", _rms_norm, x, *given)
+            return plain(x, *given)
+        count(self, "rms_norm", _add_rms_norm, x, residual, *given)
+        return adding(x, residual, *given)
 
     return forward
 
@@ -170,7 +173,7 @@ def _gate(layer: Any, x: torch.Tensor, activation: str) -> Any:
     if x.dtype not in DTYPES:
         leave(layer, f"a gated activation of {x.dtype}")
         return None
-    count(layer, "gated", x)
+    count(layer, "gated", _gated, x, activation)
     return operator("ptxgen_gated", _gated, _gated_fake)(x, activation)
 
 
@@ -206,14 +209,12 @@ def gelu_and_mul(original: Callable[..., Any]) -> Callable[..., Any]:
 
 # -- rotary embedding -------------------------------------------------------------------------
 def _rotary(
-    positions: torch.Tensor, query: torch.Tensor, key: torch.Tensor, table: torch.Tensor
+    query: torch.Tensor, key: torch.Tensor, positions: torch.Tensor, table: torch.Tensor
 ) -> None:
     trainer.rotary(positions, query, key, table, out=(query, key))
 
 
-def _rotary_fake(
-    positions: torch.Tensor, query: torch.Tensor, key: torch.Tensor, table: torch.Tensor
-) -> None:
+def _rotary_fake(*_: Any) -> None:
     return None
 
 
@@ -230,18 +231,18 @@ def rotary(original: Callable[..., Any]) -> Callable[..., Any]:
         if table is None or key is None or query.dtype is not table.dtype:
             leave(self, f"rotary embedding by {type(self).__name__} of {query.dtype}")
             return original(self, positions, query, key)
-        count(self, "rotary", query)
         q, k = (x.view(len(x), -1, self.head_size) for x in (query, key))
-        rotate(positions.flatten(), q, k, table)
+        count(self, "rotary", _rotary, q, k, positions.flatten(), table)
+        rotate(q, k, positions.flatten(), table)
         return query, key
 
     return forward
 
 
 def _normed_rotary(
-    positions: torch.Tensor,
     query: torch.Tensor,
     key: torch.Tensor,
+    positions: torch.Tensor,
     table: torch.Tensor,
     query_weight: torch.Tensor,
     key_weight: torch.Tensor,
@@ -251,17 +252,13 @@ def _normed_rotary(
     trainer.rotary(positions, query, key, table, norms=norms, eps=eps, out=out)
 
 
-def _normed_rotary_fake(*_: Any) -> None:
-    return None
-
-
 def normed_heads(original: Callable[..., Any]) -> Callable[..., Any]:
     """Replaces ``forward`` of attention whose queries and keys are normalised head by head (Qwen3):
     norms and rotary embedding of both are one operator, which writes over the product that they are
     slices of. Layers that do not fit together are called by the original, one by one.
     """
     writes = ("query", "key")
-    rotate = operator("ptxgen_normed_rotary", _normed_rotary, _normed_rotary_fake, writes)
+    rotate = operator("ptxgen_normed_rotary", _normed_rotary, _rotary_fake, writes)
 
     def forward(self: Any, positions: torch.Tensor, hidden_states: torch.Tensor) -> Any:
         rotary, norms = self.rotary_emb, (self.q_norm, self.k_norm)
@@ -270,12 +267,11 @@ def normed_heads(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, positions, hidden_states)
         qkv, _ = self.qkv_proj(hidden_states)
         q, k, v = qkv.split([self.q_size, self.kv_size, self.kv_size], dim=-1)
-        for layer, x in zip(norms, (q, k), strict=True):
-            count(layer, "rms_norm", x)
-        count(rotary, "rotary", q)
         heads = (x.view(len(x), -1, self.head_dim) for x in (q, k))
         weights = (layer.weight.data for layer in norms)
-        rotate(positions.flatten(), *heads, table, *weights, norms[0].variance_epsilon)
+        given = (*heads, positions.flatten(), table, *weights, norms[0].variance_epsilon)
+        count(rotary, "normed_rotary", _normed_rotary, *given)
+        rotate(*given)
         output, _ = self.o_proj(self.attn(q, k, v))
         return output
 
@@ -314,7 +310,7 @@ def logits(original: Callable[..., Any]) -> Callable[..., Any]:
         if x.dtype not in DTYPES:
             leave(self, f"a softcap of {x.dtype}")
             return original(self, lm_head, hidden_states, embedding_bias)
-        count(self, "softcapped", x)
+        count(self, "softcapped", trainer.softcapped, x, self.soft_cap)
         with torch.no_grad():
             x = trainer.softcapped(x, self.soft_cap)
         return x if self.scale == 1.0 else x * self.scale

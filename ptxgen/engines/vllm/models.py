@@ -11,24 +11,12 @@ from ptxgen.engines import layers as trainer
 from ptxgen.engines.audit import REPORT, Layer
 from ptxgen.engines.hooks import install_deferred
 from ptxgen.engines.vllm.experts import experts_fault, router_fault
+from ptxgen.engines.vllm.families import FAMILIES, MODULES, Family
 from ptxgen.engines.vllm.layers import DTYPES, NAME, ROUNDING, TABLE
 from ptxgen.engines.vllm.operators import watch_first_calls
 from ptxgen.engines.vllm.quantized import product_fault
 from ptxgen.errors import OptionError
 
-NORMS = {
-    "gemma2": "llama",
-    "gpt_oss": "gpt_oss",
-    "llama": "llama",
-    "mixtral": "llama",
-    "qwen3": "llama",
-    "qwen3_moe": "llama",
-}
-"""Style of ``RMSNorm`` by ``model_type`` of `transformers`, for the models of which layers were
-compared. ``GemmaRMSNorm`` has a style of its own.
-"""
-ROUTERS = ("gpt_oss", "mixtral", "qwen3_moe")
-"""Model types whose routers were compared; they are the styles of routers, too."""
 ROTARY = ("RotaryEmbedding", "LinearScalingRotaryEmbedding", "Llama3RotaryEmbedding",
           "YaRNScalingRotaryEmbedding")  # fmt: skip
 """Classes of rotary embedding whose frequencies do not depend on the batch."""
@@ -47,8 +35,8 @@ def load_model(original: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def load(self: Any, vllm_config: Any, model_config: Any, prefix: str = "") -> Any:
-        family = getattr(model_config.hf_text_config, "model_type", "")
-        _install(type(vllm_config.quant_config).__module__, f"vllm.model_executor.models.{family}")
+        kind = getattr(model_config.hf_text_config, "model_type", "")
+        _install(type(vllm_config.quant_config).__module__, f"{MODULES}.{kind}")
         model = original(self, vllm_config, model_config, prefix)
         prepare(model, model_config)
         if REPORT.mode in ("strict", "audit") and not vllm_config.compilation_config.mode:
@@ -75,18 +63,19 @@ def prepare(model: torch.nn.Module, model_config: Any) -> None:
     Raises EngineError in mode ``strict`` for a model with a layer that no operation serves, and for
     one of whose family the roundings were not compared.
     """
-    family = getattr(model_config.hf_text_config, "model_type", "")
-    left = []
-    if family not in NORMS:
-        why = f"its roundings were not compared; those of {', '.join(NORMS)} were"
-        left.append((f"model type {family!r}", why))
+    kind, left = getattr(model_config.hf_text_config, "model_type", ""), []
+    family = FAMILIES.get(kind, Family())
+    if kind not in FAMILIES:
+        why = f"its roundings were not compared; those of {', '.join(FAMILIES)} were"
+        left.append((f"model type {kind!r}", why))
     for name, module in model.named_modules():
         setattr(module, NAME, name)
         kinds = [c.__name__ for c in type(module).__mro__]
         if "RMSNorm" in kinds:
-            setattr(module, ROUNDING, NORMS.get(family, "llama"))
+            setattr(module, ROUNDING, family.norm)
         if "MoERunner" in kinds:
-            setattr(module.router, ROUNDING, family if family in ROUTERS else None)
+            setattr(module.router, NAME, name)
+            setattr(module.router, ROUNDING, family.router)
         if "RotaryEmbeddingBase" in kinds and type(module).__name__ in ROTARY:
             _give_table(module, model_config.hf_text_config, model_config.dtype)
         found = describe(module, kinds, model_config.dtype)

@@ -57,25 +57,27 @@ class Created(NamedTuple):
     loader: str
 
 
-def _fp8(method: Any) -> dict[str, Any]:
-    """Returns the ``quantization_config`` of an FP8 checkpoint; EngineError if its scales are not
-    those of blocks.
-    """
-    block = method.quant_config.weight_block_size
-    if block is None:
-        raise EngineError("its scales are not of blocks, and its activations are quantized")
-    return {"quant_method": "fp8", "weight_block_size": block}
-
-
 CONFIG_READERS: dict[str, Callable[[Any], Mapping[str, Any]]] = {
     **dict.fromkeys(
         ("AutoAWQLinearMethod", "AutoAWQMarlinLinearMethod", "AutoGPTQLinearMethod"),
         lambda method: method.quant_config.full_config,
     ),
-    "Fp8LinearMethod": _fp8,
+    "Fp8LinearMethod": lambda method: {
+        "quant_method": "fp8",
+        "weight_block_size": method.quant_config.weight_block_size,
+    },
     "CompressedTensorsLinearMethod": lambda method: method.quantization_config.config,
 }
 """Functions that return the ``quantization_config`` of a checkpoint, by the class of the method."""
+
+
+def checkpoint_fault(options: Mapping[str, Any]) -> str:
+    """Returns why the linear layers of a checkpoint are left to vLLM, whatever their tensors are;
+    empty if they are not. ``options``: its ``quantization_config``.
+    """
+    if options.get("quant_method") == "fp8" and not options.get("weight_block_size"):
+        return "its scales are not of blocks, and its activations are quantized"
+    return "its layers have options of their own (dynamic)" if options.get("dynamic") else ""
 
 
 # -- weights ----------------------------------------------------------------------------------
@@ -185,8 +187,8 @@ def _read(method: Any, layer: Any, made: Created) -> QuantizedWeight:
     if scheme not in ("NoneType", SCHEME):
         raise EngineError(f"its scheme is {scheme}")
     options = CONFIG_READERS[type(method).__name__](method)
-    if options.get("dynamic"):
-        raise EngineError("its layers have options of their own (dynamic)")
+    if why := checkpoint_fault(options):
+        raise EngineError(why)
     read = reader(str(options.get("quant_method")), options)
     given = {n: layer._parameters[n].data for n in ALL if n in layer._parameters}
     if not options.get("desc_act"):
@@ -260,8 +262,7 @@ def multiply(original: Callable[..., Any]) -> Callable[..., Any]:
         if x.dtype not in DTYPES:
             raise EngineError(f"{name_of(layer)}: a product of {x.dtype} by {format}")
         arrays = [getattr(layer, name, None) for name in PARAMETERS]
-        made = getattr(layer, CREATED)
-        count(layer, "quantized_linear", x, (sum(made.parts), made.k), format)
+        count(layer, "quantized_linear", _product, x, *arrays, bias, format=format)
         return product(x, *arrays, bias, format)
 
     return apply

@@ -16,7 +16,7 @@ import torch
 
 import ptxgen.torch as pt
 from ptxgen.engines.audit import REPORT
-from ptxgen.engines.vllm.layers import count
+from ptxgen.engines.vllm.layers import count, leave
 
 ROWS = 256
 """Number of rows whose log-probabilities of all tokens are in memory at once."""
@@ -51,9 +51,9 @@ def sample(original: Callable[..., Any]) -> Callable[..., Any]:
             names |= {"top_p": states.top_p, "min_p": states.min_p, "seed": states.seeds}
             options = {n: x.gpu[expanded_idx_mapping] for n, x in names.items()}
             options["offset"] = pos.to(torch.int64)
+        count("sampler", "sample", pt.sample, logits, **options)
         with torch.no_grad():
             drawn = pt.sample(logits, **options)
-        count("sampler", "sample", logits)
         if not raw and return_logprobs:
             logits = _processed(states, logits, *places)
         return drawn, logits
@@ -64,7 +64,14 @@ def sample(original: Callable[..., Any]) -> Callable[..., Any]:
 def _processed(
     states: Any, logits: torch.Tensor, expanded_idx_mapping: torch.Tensor, idx_mapping_np: Any
 ) -> torch.Tensor:
-    """Returns logits in f32, divided by the temperature and masked by min-p, top-k and top-p."""
+    """Returns logits in f32, divided by the temperature and masked by min-p, top-k and top-p.
+
+    The masks are vLLM's. Its top-k keeps all tokens that equal the k-th in small batches alone.
+    """
+    unset = {"top_k": states.vocab_size, "top_p": 1.0, "min_p": 0.0}
+    masks = [n for n, x in unset.items() if (getattr(states, n).np[idx_mapping_np] != x).any()]
+    if masks:
+        leave("sampler", f"masks of processed log-probabilities ({', '.join(masks)})")
     temperature = states.temperature.gpu[expanded_idx_mapping]
     divisor = torch.where(temperature == 0, 1.0, temperature)
     found = logits.to(torch.float32) / divisor[:, None]
@@ -88,17 +95,17 @@ def sample_v1(original: Callable[..., Any]) -> Callable[..., Any]:
         of = sampling_metadata
         why = "" if of.all_greedy else _v1_fault(of, logprobs_mode_override or self.logprobs_mode)
         if why:
-            REPORT.leave("sampler", f"random draws of the V1 model runner {why}")
+            leave("sampler", f"random draws of the V1 model runner {why}")
         if of.all_greedy or why:
             return original(self, logits, of, logprobs_mode_override)
-        count("sampler", "sample", logits)
         settings = {"temperature": of.temperature, "top_p": of.top_p}
         settings["top_k"] = None if of.top_k is None else of.top_k.to(torch.int32)
         settings["min_p"] = _min_p(of.logitsprocs.argmax_invariant)
         settings |= _places(of.generators, logits)
+        settings = {n: x for n, x in settings.items() if x is not None}
+        count("sampler", "sample", pt.sample, logits, **settings)
         with torch.no_grad():
-            found = pt.sample(logits, **{n: x for n, x in settings.items() if x is not None})
-        return found, None
+            return pt.sample(logits, **settings), None
 
     return draw
 
@@ -154,13 +161,18 @@ def _signed(seed: int) -> int:
 
 
 def add_request(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Extends the sampler's new requests: seeds that vLLM draws for them go into the report."""
+    """Extends the sampler's new requests: seeds that vLLM draws for them go into the report. vLLM
+    adds a preempted request anew; one that has tokens already keeps its seed.
+    """
 
     def add(self: Any, req_idx: int, prompt_len: int, sampling_params: Any) -> None:
         original(self, req_idx, prompt_len, sampling_params)
         if sampling_params.seed is None and sampling_params.temperature:
             request = self.req_states.index_to_req_id.get(req_idx, str(req_idx))
-            REPORT.seed(request, int(self.sampling_states.seeds.np[req_idx]))
+            seeds = self.sampling_states.seeds.np
+            if self.req_states.prefill_len.np[req_idx] > prompt_len:
+                seeds[req_idx] = REPORT.seeds.get(request, seeds[req_idx])
+            REPORT.seed(request, int(seeds[req_idx]))
 
     return add
 
@@ -171,20 +183,20 @@ def token_logprobs(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def compute_token_logprobs(logits: torch.Tensor, token_ids: torch.Tensor) -> torch.Tensor:
         token_ids = token_ids.to(torch.int64)
-        count("sampler", "token_logprobs", logits)
-        with torch.no_grad():
-            if token_ids.shape[1] == 1:
+        if token_ids.shape[1] == 1:
+            count("sampler", "token_logprobs", pt.token_logprobs, logits, token_ids[:, 0])
+            with torch.no_grad():
                 found: torch.Tensor = pt.token_logprobs(logits, token_ids[:, 0])
-                return found[:, None]
-            pairs = zip(logits.split(ROWS), token_ids.split(ROWS), strict=True)
-            return torch.cat([_log_softmax(x).gather(-1, ids) for x, ids in pairs])
+            return found[:, None]
+        pairs = zip(logits.split(ROWS), token_ids.split(ROWS), strict=True)
+        return torch.cat([_log_softmax(x).gather(-1, ids) for x, ids in pairs])
 
     return compute_token_logprobs
 
 
 def topk_scores(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Replaces the choice of the most probable tokens: of equal logits the lowest index is first,
-    in every batch. Ranks, and tokens that a request names, stay vLLM's.
+    """Replaces the choice of the most probable tokens: of equal logits the lowest token is first,
+    in every batch. Ranks, and the choice of tokens that a request names, stay vLLM's.
     """
 
     def compute_topk_scores(
@@ -197,35 +209,78 @@ def topk_scores(original: Callable[..., Any]) -> Callable[..., Any]:
         max_per_req_token_ids: int = 0,
         logits_mode: bool = False,
     ) -> Any:
-        if num_logprobs == 0 or max_per_req_token_ids or logits_mode:
-            rest = logprob_token_ids_state, expanded_idx_mapping, max_per_req_token_ids
-            given = logits, num_logprobs, sampled_token_ids, cu_num_logits, *rest, logits_mode
-            return original(*given)
-        found = original(logits, 0, sampled_token_ids, cu_num_logits)
-        with torch.no_grad():
-            best = pt.topk(logits, num_logprobs)[1]
-        count("sampler", "topk", logits)
-        from vllm.v1.worker.gpu.sample.logprob import compute_token_logprobs
+        named = logprob_token_ids_state, expanded_idx_mapping, max_per_req_token_ids
+        given = sampled_token_ids, cu_num_logits, *named, logits_mode
+        found = original(logits, 0, *given)
+        if num_logprobs == 0:
+            return found
+        best = _topk(logits, num_logprobs)[1]
+        if logits_mode:
+            scores = logits.gather(-1, best).to(torch.float32)
+        else:
+            from vllm.v1.worker.gpu.sample.logprob import compute_token_logprobs
 
-        return found._replace(
-            logprob_token_ids=torch.cat((found.logprob_token_ids, best), dim=1),
-            logprobs=torch.cat((found.logprobs, compute_token_logprobs(logits, best)), dim=1),
+            scores = compute_token_logprobs(logits, best)
+        theirs = found.logprob_token_ids, found.logprobs
+        if max_per_req_token_ids:  # a request that names tokens has its own in place of the best
+            naming = logprob_token_ids_state.num_token_ids.gpu[expanded_idx_mapping] > 0
+            width = max(num_logprobs, max_per_req_token_ids)
+            best, scores = (
+                torch.where(naming[:, None], *(_widened(x, width, fill) for x in (own[:, 1:], top)))
+                for own, top, fill in zip(theirs, (best, scores), (0, -torch.inf), strict=True)
+            )
+        ids, values = (
+            torch.cat((own[:, :1], top), dim=1)
+            for own, top in zip(theirs, (best, scores), strict=True)
         )
+        return found._replace(logprob_token_ids=ids, logprobs=values)
 
     return compute_topk_scores
+
+
+def gather_logprobs(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Replaces the choice of the most probable tokens of the V1 model runner: of equal numbers the
+    lowest token is first, in every batch. Ranks stay vLLM's.
+    """
+
+    def gather(logprobs: torch.Tensor, num_logprobs: int, token_ids: torch.Tensor) -> Any:
+        found = original(logprobs, 0, token_ids)
+        if num_logprobs == 0:
+            return found
+        values, best = _topk(logprobs, num_logprobs)
+        ids = found.logprob_token_ids
+        return found._replace(
+            logprob_token_ids=torch.cat((ids, best.to(ids.dtype)), dim=1),
+            logprobs=torch.cat((found.logprobs, values), dim=1),
+        )
+
+    return gather
+
+
+def _topk(x: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    count("sampler", "topk", pt.topk, x, k)
+    with torch.no_grad():
+        values, indices = pt.topk(x, k)
+    return values, indices
+
+
+def _widened(x: torch.Tensor, width: int, value: float) -> torch.Tensor:
+    """Returns ``x`` [N, k] with columns of ``value`` behind it, [N, width]."""
+    return torch.nn.functional.pad(x, (0, width - x.shape[1]), value=value)
 
 
 def log_softmax(original: Callable[..., Any]) -> Callable[..., Any]:
     """Replaces the log-probabilities of the V1 model runner, [N, V] in float32."""
 
     def compute_logprobs(logits: torch.Tensor) -> torch.Tensor:
-        count("sampler", "log_softmax", logits)
-        with torch.no_grad():
-            return _log_softmax(logits)
+        return _log_softmax(logits)
 
     return compute_logprobs
 
 
 def _log_softmax(logits: torch.Tensor) -> torch.Tensor:
-    found: torch.Tensor = pt.log_softmax(logits.to(torch.float32), -1)
+    x = logits.to(torch.float32)
+    count("sampler", "log_softmax", pt.log_softmax, x, -1)
+    with torch.no_grad():
+        found: torch.Tensor = pt.log_softmax(x, -1)
     return found

@@ -1,9 +1,8 @@
-"""Kernels that an engine needs for a model, found from the model's configuration alone.
+"""Kernels that vLLM needs for a model, found from the model's configuration alone.
 
-The layers of :mod:`ptxgen.engines.layers` are called as an extension calls them, for each number of
-tokens, with tensors that have shapes but no memory (:mod:`ptxgen.runtime.compiling`). The
-dispatcher then has chosen the kernels of each call: there is no list of kernels here. Neither an
-engine, nor weights, nor a GPU is needed.
+The layers of :mod:`ptxgen.engines.layers` are called as the extension calls them, for each number
+of tokens, with tensors that have shapes but no memory (:mod:`ptxgen.engines.kernels`). Neither
+vLLM, nor weights, nor a GPU is needed.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ import torch
 
 import ptxgen.torch as pt
 from ptxgen.engines import layers
-from ptxgen.engines.vllm.models import NORMS, ROUTERS
-from ptxgen.errors import CheckpointError, DeviceError, OptionError, PtxgenError
+from ptxgen.engines.kernels import problems
+from ptxgen.engines.vllm.families import FAMILIES, Family
+from ptxgen.engines.vllm.quantized import checkpoint_fault
+from ptxgen.errors import CheckpointError, OptionError, PtxgenError
 from ptxgen.numerics.dtype import FULL
 from ptxgen.numerics.formats import format_named
 from ptxgen.ops.quantized_weight import zeros
 from ptxgen.program.launch import kernels_of
-from ptxgen.runtime import get_device
 from ptxgen.runtime.compiling import CompilingDevice
-from ptxgen.runtime.cpu import GPU, SMS
 from ptxgen.runtime.registry import META
-from ptxgen.spec import KernelSpec, Problem, architecture_named
+from ptxgen.spec import KernelSpec, Problem
 from ptxgen.torch.checkpoints import reader
 from ptxgen.torch.functional import multiplied
 
@@ -43,19 +42,14 @@ PREFILLS = tuple(1 << i for i in range(10, 18))
 STEP = 8
 """Tiles of products have multiples of so many rows."""
 BLOCK = 128
-"""Columns of the weight that stands for a quantized checkpoint's: a multiple of all blocks."""
+"""Rows N of the small weight [N, K] that stands for a quantized checkpoint's, a multiple of all
+blocks; also K where only the format is asked for."""
 PAGES = 1 << 15
 """Number of pages of the cache; a real one is as large as memory is."""
-KEY_NORMS = ("qwen3", "qwen3_moe")
-"""Model types that normalise the heads of queries and keys."""
-WINDOWED = ("gemma2", "gpt_oss")
-"""Model types of which some layers have windows, and others have none."""
-ACTIVATIONS = {"gpt_oss": "gpt_oss"}
-"""Activations of experts that the configuration's ``hidden_act`` does not name, by model type."""
 
 
 class Limits(NamedTuple):
-    """Limits of an engine, by vLLM's names."""
+    """Limits of the engine, by vLLM's names."""
 
     max_num_batched_tokens: int = 8192
     max_num_seqs: int = 256
@@ -106,9 +100,14 @@ class Model:
         raise OptionError(f"the configuration has no {' or '.join(names)}")
 
     @property
-    def family(self) -> str:
+    def kind(self) -> str:
         """Model type, such as "llama"."""
         return str(self.given.get("model_type", ""))
+
+    @property
+    def family(self) -> Family:
+        """Family of the model type; of another one than those in FAMILIES, that of a Llama."""
+        return FAMILIES.get(self.kind, Family())
 
     @property
     def head(self) -> int:
@@ -126,7 +125,7 @@ class Model:
     def activation(self) -> str:
         """Activation of gated layers, by the name in `transformers`."""
         found = self.given.get("hidden_activation") or self.given.get("hidden_act") or ""
-        return ACTIVATIONS.get(self.family, str(found))
+        return self.family.experts_activation or str(found)
 
     @property
     def quantization(self) -> Mapping[str, Any]:
@@ -144,9 +143,9 @@ class Model:
     def left(self) -> list[tuple[str, str]]:
         """Returns the parts whose kernels are not found, and why."""
         found = []
-        if self.family not in NORMS:
-            why = f"it is read as that of a Llama; those of {', '.join(NORMS)} were compared"
-            found.append((f"model type {self.family!r}", why))
+        if self.kind not in FAMILIES:
+            why = f"it is read as that of a Llama; those of {', '.join(FAMILIES)} were compared"
+            found.append((f"model type {self.kind!r}", why))
         if self.quantization:
             try:
                 _format(json.dumps(self.quantization), BLOCK, self.dtype())
@@ -154,17 +153,20 @@ class Model:
                 found.append(("linear layers", f"their weights are quantized: {error}"))
             if self.experts:
                 found.append(("experts", "their weights are quantized, so vLLM multiplies"))
-        if self.experts and self.family not in ROUTERS:
-            found.append(("mixture of experts", f"takes {', '.join(ROUTERS)}"))
+        if self.experts and not self.family.router:
+            served = ", ".join(kind for kind, of in FAMILIES.items() if of.router)
+            found.append(("mixture of experts", f"takes {served}"))
         if self.activation not in layers.ACTIVATIONS:
             found.append(("gated activation", f"{self.activation!r} is not served"))
-        found.append(("more than one most probable token", "kernels depend on their number"))
+        found.append(("top log-probabilities, k > 1", "the kernel depends on k"))
         return found
 
 
 class Call(NamedTuple):
-    """A call of a layer: its operation, and the function that makes it. ``tokens``: numbers of
-    tokens of a batch for which it stands, from the largest on, by which it is made.
+    """A call of a layer: its operation, and the function that makes it.
+
+    ``tokens``: numbers of tokens of the batches that the call stands for, in descending order;
+    ``make`` calls the layer with the first.
     """
 
     operation: str
@@ -172,8 +174,8 @@ class Call(NamedTuple):
     tokens: range = range(0)
 
     def problems(self, made: Problem) -> Iterator[Problem]:
-        """Yields a problem that the call has made, and those of its other numbers of tokens, if it
-        is a product whose rows are a multiple of them.
+        """Yields the problem ``made``, which the call prepared. If its M is a multiple of the
+        number of tokens, yields it with the M of each other number of tokens, too.
         """
         yield made
         values = dict(made.values)
@@ -181,22 +183,6 @@ class Call(NamedTuple):
             each = values["M"] // self.tokens[0]
             for tokens in self.tokens[1:]:
                 yield replace(made, values=tuple({**values, "M": each * tokens}.items()))
-
-
-def device_for(arch: str | None = None, sms: int | None = None) -> CompilingDevice:
-    """Returns the device that stands for a GPU: this machine's, or without one an H200. With
-    ``arch`` or ``sms`` it stands for a GPU of that architecture (default: sm_90a) with so many SMs
-    (default: those of an H200). Raises OptionError for an unknown architecture.
-    """
-    if arch is None and sms is None:
-        try:
-            gpu = get_device("cuda")
-            return CompilingDevice(gpu.name, gpu.compute, gpu.sms, gpu.max_shared, gpu.rates)
-        except DeviceError:
-            pass
-    of = architecture_named(arch or "sm_90")
-    name = GPU if (of.name, sms or SMS) == ("sm_90", SMS) else f"a GPU of {of.name}"
-    return CompilingDevice(name, divmod(of.compute, 10), sms or SMS, of.shared_per_cta)
 
 
 def find_kernels(
@@ -210,15 +196,14 @@ def find_kernels(
     found: dict[str, dict[str, KernelSpec]] = {}
     with device.opened(), torch.no_grad():
         for call in _calls(model, limits, kind):
-            device.prepared.clear()
             try:
-                call.make()
+                made = list(problems(call.make, device))
             except PtxgenError as error:
                 left.setdefault(call.operation, str(error))
                 continue
             specs = found.setdefault(call.operation, {})
-            for made, _, forced in device.prepared:
-                for problem in call.problems(made):
+            for one, forced in made:
+                for problem in call.problems(one):
                     specs.update((s.name, s) for s in kernels_of(problem, device, forced))
     return found, list(left.items())
 
@@ -251,10 +236,9 @@ def _layer(model: Model, limits: Limits, dtype: torch.dtype, tokens: int) -> Ite
     hidden, head = of("hidden_size"), model.head
     heads = of("num_attention_heads")
     shared = of("num_key_value_heads", "num_attention_heads")
-    style = "gemma" if family.startswith("gemma") else NORMS.get(family, "llama")
     biased = bool(model.given.get("attention_bias"))
     x, weight = new(tokens, hidden), new(hidden)
-    norm = partial(layers.rms_norm, x, weight, 1e-6, style=style)
+    norm = partial(layers.rms_norm, x, weight, 1e-6, style=family.norm)
     yield Call("rms_norm", norm)
     yield Call("rms_norm", partial(norm, x))
 
@@ -263,7 +247,7 @@ def _layer(model: Model, limits: Limits, dtype: torch.dtype, tokens: int) -> Ite
     yield from _product(model, new(tokens, heads * head), hidden, biased)
     by_head = new(tokens, width).view(tokens, -1, head)  # queries, keys and values
     q, k = by_head[:, :heads], by_head[:, heads : heads + shared]
-    norms = (new(head), new(head)) if family in KEY_NORMS else None
+    norms = (new(head), new(head)) if family.normed_attention else None
     table = _table(model, limits, dtype)
     positions = _empty(tokens, dtype=torch.int64)
     yield Call("rotary", partial(layers.rotary, positions, q, k, table, norms=norms, out=(q, k)))
@@ -300,6 +284,8 @@ def _format(quantization: str, k: int, dtype: torch.dtype) -> str:
     options = json.loads(quantization)
     if not options:
         return ""
+    if why := checkpoint_fault(options):
+        raise CheckpointError(why)
     read = reader(str(options.get("quant_method")), options)
     try:
         tensors = _tensors(options, k, dtype)
@@ -313,7 +299,7 @@ def _tensors(options: Mapping[str, Any], k: int, dtype: torch.dtype) -> dict[str
     """Returns tensors of zeros, as a checkpoint has them for a weight [:data:`BLOCK`, K]."""
     method, n = options["quant_method"], BLOCK
     if method == "fp8":
-        high, wide = options.get("weight_block_size") or (BLOCK, BLOCK)
+        high, wide = options["weight_block_size"]
         scales = torch.zeros(-(-n // high), -(-k // wide))
         weight = torch.zeros(n, k, dtype=torch.float8_e4m3fn)
         return {"weight": weight, "weight_scale_inv": scales}
@@ -355,8 +341,8 @@ def _attention(
     tokens, heads = q.shape[:2]
     pages = _empty(PAGES, limits.block_size, shared, 2 * head, dtype=q.dtype)
     cache = pages.split(head, dim=-1)
-    window = model.given.get("sliding_window") if model.family in WINDOWED else None
-    sinks = _empty(heads, dtype=q.dtype) if model.family == "gpt_oss" else None
+    window = model.given.get("sliding_window") if model.family.windows else None
+    sinks = _empty(heads, dtype=q.dtype) if model.family.sinks else None
     how = {"softcap": model.given.get("attn_logit_softcapping"), "sinks": sinks}
     whole = partial(_empty, dtype=torch.int32)
     for requests in dict.fromkeys((min(tokens, limits.max_num_seqs), 1)):
@@ -382,16 +368,17 @@ def _feed_forward(model: Model, x: torch.Tensor) -> Iterator[Call]:
             gated = partial(layers.gated, new(tokens, 2 * inner), model.activation)
             yield Call("gated", gated)
         return
-    if model.family not in ROUTERS:
+    family = model.family
+    if not family.router:
         return
     count, chosen = model.experts, of("num_experts_per_tok", "experts_per_token")
-    inner, biased = of("moe_intermediate_size", "intermediate_size"), model.family == "gpt_oss"
+    inner, biased = of("moe_intermediate_size", "intermediate_size"), family.experts_biased
     gate = new(count, hidden), new(count) if biased else None
     yield Call("linear", partial(pt.linear, x, *gate))
     scores = new(tokens, count)
-    yield Call("router", partial(layers.router, scores, chosen, style=model.family))
+    yield Call("router", partial(layers.router, scores, chosen, style=family.router))
     if served and not model.quantization:
-        kind = torch.float32 if model.family == "mixtral" else x.dtype
+        kind = torch.float32 if family.router == "mixtral" else x.dtype
         places = _empty(tokens, chosen, dtype=torch.int32)
         given = [x, _empty(tokens, chosen, dtype=kind), places]
         given += [new(count, 2 * inner, hidden), new(count, hidden, inner)]

@@ -80,7 +80,7 @@ def train(torch: Any, sizes: Sizes, device: str, sample: Any, budget: int) -> st
     import ptxgen.torch
 
     torch.manual_seed(0)
-    model = language_model(sizes).to(device, torch.float32 if device == "cpu" else torch.bfloat16)
+    model = language_model(torch, sizes, device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     start = time.perf_counter()
     for step in range(sizes.steps):
@@ -122,8 +122,10 @@ def train(torch: Any, sizes: Sizes, device: str, sample: Any, budget: int) -> st
     return digest
 
 
-def language_model(sizes: Sizes) -> Any:
-    """Returns a Llama of these sizes with random weights, and ptxgen's attention."""
+def language_model(torch: Any, sizes: Sizes, device: str) -> Any:
+    """Returns a Llama of these sizes with random weights, and ptxgen's attention: bfloat16 on a
+    GPU, else float32.
+    """
     import transformers
 
     import ptxgen.torch
@@ -141,9 +143,10 @@ def language_model(sizes: Sizes) -> Any:
         pad_token_id=0,
         eos_token_id=None,
     )
-    model = transformers.LlamaForCausalLM(config)
-    model.set_attn_implementation("ptxgen")
-    return model
+    # Not ``model.to(dtype)``, which would round the rotary embedding's inverse frequencies, too.
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16
+    how = {"dtype": dtype, "attn_implementation": "ptxgen"}
+    return transformers.AutoModelForCausalLM.from_config(config, **how).to(device)
 
 
 def reward(prompt: list[int], tokens: list[int], vocabulary: int) -> float:

@@ -28,6 +28,7 @@ import numpy as np
 from ptxgen.bench import vllm_process
 from ptxgen.bench.runner import Area, add_list
 from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.ui import note
 
 REPLIES, TOKENS = 48, 48
 """Number of replies that are compared with the trainer's, and tokens of each."""
@@ -478,7 +479,9 @@ class Bits(Area):
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def rows(self, case: Case) -> list[Row]:
-        return [self._found[case].result()]
+        row = self._found[case].result()
+        note(f"{case}: {row.differ} of {row.replies + row.prompt + row.beside} values differ")
+        return [row]
 
     def status(self, rows: Sequence[Row]) -> int:
         """Returns 1 if a value of a row differs."""

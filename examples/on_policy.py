@@ -2,14 +2,14 @@
 
 A small Llama with random weights learns to count, in the manner of GRPO: from each prompt a group
 of sequences is sampled, and a sequence is rewarded for tokens that follow the one before them. The
-rollouts come from the continuous batching of `transformers` (or from its ``generate``), the
-gradients from the same model with padded sequences. Both run with ptxgen's operations, so in every
-step the divergence KL(rollout || trainer) is exactly 0: as each rollout is used for one step,
-importance weights are 1 and nothing is clipped. The model is trained twice, the second time with
-smaller batches in its rollouts, and ends with the same weights.
+rollouts come from the continuous batching of `transformers` (or from its ``generate``, or from
+vLLM), the gradients from the same model with padded sequences. Both run with ptxgen's operations,
+so in every step the divergence KL(rollout || trainer) is exactly 0: as each rollout is used for one
+step, importance weights are 1 and nothing is clipped. The model is trained twice, the second time
+with smaller batches in its rollouts, and ends with the same weights.
 
 Needs PyTorch and transformers. Without a GPU the kernels run on the CPU device, with a smaller
-model.
+model; ``--rollout vllm`` needs a GPU and vLLM.
 
 python examples/on_policy.py
 """
@@ -19,7 +19,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import os
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,15 +51,26 @@ ON_THE_CPU = Sizes(32, 32, 1, 2, 2, 4, 2, (64, 5))
 def main() -> int:
     """Prints rewards and divergences of two runs; returns 1 if their weights differ."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    rollouts = {"batching": sample_by_batching, "generate": sample_by_generate}
+    rollouts = {
+        "batching": sample_by_batching,
+        "generate": sample_by_generate,
+        "vllm": SampleByVllm(),
+    }
     parser.add_argument("--rollout", choices=rollouts, default="batching", help="(%(default)s)")
     parser.add_argument("--steps", type=int, help="training steps of a run")
     options = parser.parse_args()
-    needed = ("torch", "transformers")
+    needed = {"torch": "PyTorch", "transformers": "transformers"}
+    if options.rollout == "vllm":
+        needed["vllm"] = "vLLM"
     if missing := [each for each in needed if importlib.util.find_spec(each) is None]:
-        print(f"This example needs PyTorch and transformers; missing: {', '.join(missing)}.")
+        names = " and ".join(needed.values())
+        print(f"This example needs {names}; missing: {', '.join(missing)}.")
         return 0
     import torch
+
+    if options.rollout == "vllm" and not torch.cuda.is_available():
+        print("Rollouts by vLLM need an NVIDIA GPU.")
+        return 0
 
     import ptxgen
 
@@ -80,7 +93,7 @@ def train(torch: Any, sizes: Sizes, device: str, sample: Any, budget: int) -> st
     import ptxgen.torch
 
     torch.manual_seed(0)
-    model = language_model(sizes).to(device, torch.float32 if device == "cpu" else torch.bfloat16)
+    model = language_model(torch, sizes, device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     start = time.perf_counter()
     for step in range(sizes.steps):
@@ -122,8 +135,10 @@ def train(torch: Any, sizes: Sizes, device: str, sample: Any, budget: int) -> st
     return digest
 
 
-def language_model(sizes: Sizes) -> Any:
-    """Returns a Llama of these sizes with random weights, and ptxgen's attention."""
+def language_model(torch: Any, sizes: Sizes, device: str) -> Any:
+    """Returns a Llama of these sizes with random weights, and ptxgen's attention: bfloat16 on a
+    GPU, else float32.
+    """
     import transformers
 
     import ptxgen.torch
@@ -141,9 +156,10 @@ def language_model(sizes: Sizes) -> Any:
         pad_token_id=0,
         eos_token_id=None,
     )
-    model = transformers.LlamaForCausalLM(config)
-    model.set_attn_implementation("ptxgen")
-    return model
+    # Not ``model.to(dtype)``, which would round the rotary embedding's inverse frequencies, too.
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16
+    how = {"dtype": dtype, "attn_implementation": "ptxgen"}
+    return transformers.AutoModelForCausalLM.from_config(config, **how).to(device)
 
 
 def reward(prompt: list[int], tokens: list[int], vocabulary: int) -> float:
@@ -223,6 +239,66 @@ def sample_by_generate(
         tokens += found[:, longest:].tolist()
         logprobs += torch.stack(draws.logprobs, 1).tolist()
     return tokens, logprobs
+
+
+class SampleByVllm:
+    """Samples by vLLM in this process, with ptxgen's extension in mode ``strict``.
+
+    The engine starts at the first call. Each call writes the model's weights into it.
+    """
+
+    def __init__(self) -> None:
+        self.engine: Any = None
+
+    def __call__(
+        self,
+        torch: Any,
+        model: Any,
+        prompts: list[list[int]],
+        seeds: list[int],
+        count: int,
+        budget: int,
+    ) -> tuple[list[list[int]], list[list[float]]]:
+        """Returns tokens and log-probabilities of each sequence.
+
+        ``budget``: most tokens of sequences that are served together, but for a single sequence.
+        """
+        if self.engine is None:
+            self.engine = self.start(model)
+        from vllm import SamplingParams
+
+        weights = [(name, x.detach()) for name, x in model.named_parameters()]
+        self.engine.apply_model(lambda served: served.load_weights(weights))
+        self.engine.reset_prefix_cache()  # its keys and values are of the old weights
+        how = {"max_tokens": count, "ignore_eos": True, "detokenize": False, "logprobs": 0}
+        together = max(1, budget // (max(map(len, prompts)) + count))
+        tokens, logprobs = [], []
+        for first in range(0, len(prompts), together):
+            batch = [{"prompt_token_ids": p} for p in prompts[first : first + together]]
+            options = [SamplingParams(seed=s, **how) for s in seeds[first : first + together]]
+            for found in self.engine.generate(batch, options, use_tqdm=False):
+                (reply,) = found.outputs
+                tokens.append(list(reply.token_ids))
+                pairs = zip(reply.token_ids, reply.logprobs, strict=True)
+                logprobs.append([by_token[token].logprob for token, by_token in pairs])
+        return tokens, logprobs
+
+    def start(self, model: Any) -> Any:
+        """Returns an engine that serves a checkpoint of the model."""
+        os.environ["PTXGEN_VLLM"] = "strict"
+        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # the trainer's weights are in reach
+        import vllm
+
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            return vllm.LLM(
+                folder,
+                skip_tokenizer_init=True,
+                dtype="bfloat16",
+                gpu_memory_utilization=0.1,
+                kv_cache_memory_bytes=1 << 28,
+                max_num_seqs=64,
+            )
 
 
 if __name__ == "__main__":

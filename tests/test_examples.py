@@ -6,7 +6,10 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -35,11 +38,11 @@ SAYS = {
 NEEDS_TORCH = ("decode_invariance", "train_twice", "whole_models", "model_families")
 
 
-def run(name: str) -> str:
+def run(name: str, *options: str) -> str:
     """The output of an example, in a process of its own."""
     path = os.pathsep.join(filter(None, (str(EXAMPLES.parent), os.environ.get("PYTHONPATH"))))
     done = subprocess.run(
-        [sys.executable, EXAMPLES / f"{name}.py"],
+        [sys.executable, EXAMPLES / f"{name}.py", *options],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
@@ -74,3 +77,52 @@ def test_example(name: str) -> None:
     assert SAYS[name] in output
     if name in ("quickstart", "batch_invariance"):
         assert f"on {ptxgen.devices()[0]}" in output
+
+
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed")
+def test_rollouts_by_vllm_are_refused_without_it() -> None:
+    output = run("on_policy", "--rollout", "vllm")
+    assert "needs PyTorch and transformers and vLLM; missing:" in output and "vllm.\n" in output
+
+
+def test_rollouts_by_vllm_are_of_the_present_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With stand-ins for vLLM, whose log-probabilities are those that the weights had last, and for
+    a model.
+    """
+
+    class Engine:
+        def __init__(self) -> None:
+            self.weights: dict[str, float] = {}
+            self.fresh, self.batches = False, list[int]()
+
+        def load_weights(self, pairs: list[tuple[str, float]]) -> None:
+            self.weights, self.fresh = dict(pairs), False
+
+        def apply_model(self, call: Any) -> None:
+            call(self)
+
+        def reset_prefix_cache(self) -> None:
+            self.fresh = True
+
+        def generate(self, prompts: list[Any], how: list[Any], use_tqdm: bool) -> Iterator[Any]:
+            assert self.fresh
+            self.batches.append(len(prompts))
+            for prompt, options in zip(prompts, how, strict=True):
+                token = options["seed"] + prompt["prompt_token_ids"][0]
+                values = [{token: SimpleNamespace(logprob=self.weights["w"])}] * 3
+                reply = SimpleNamespace(token_ids=[token] * options["max_tokens"], logprobs=values)
+                yield SimpleNamespace(outputs=[reply])
+
+    spec = importlib.util.spec_from_file_location("on_policy", EXAMPLES / "on_policy.py")
+    example = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "on_policy", example)
+    spec.loader.exec_module(example)
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(SamplingParams=dict))
+    sample = example.SampleByVllm()
+    sample.engine = Engine()
+    for weight, budget in ((-0.5, 64), (-0.25, 6)):
+        parameter = SimpleNamespace(detach=lambda weight=weight: weight)
+        model = SimpleNamespace(named_parameters=lambda p=parameter: [("w", p)])
+        found = sample(None, model, [[5], [5, 6], [7]], [10, 20, 30], 3, budget)
+        assert found == ([[15] * 3, [25] * 3, [37] * 3], [[weight] * 3] * 3)
+    assert sample.engine.batches == [3, 1, 1, 1]

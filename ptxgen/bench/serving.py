@@ -12,8 +12,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import zlib
@@ -26,10 +24,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ptxgen.bench import as_shipped
+from ptxgen.bench import as_shipped, vllm_process
 from ptxgen.bench.measure import WrongBitsError
 from ptxgen.bench.runner import Area, add_list
-from ptxgen.errors import OptionError, PtxgenError
+from ptxgen.bench.serving_bits import MODELS as SMALL
+from ptxgen.bench.serving_bits import Bits
+from ptxgen.errors import OptionError
 from ptxgen.ui import note
 
 REQUESTS, PROMPT, TOKENS = 64, 512, 64
@@ -103,7 +103,6 @@ WAYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 """Ways to serve a model, by name, and their environment variables."""
-_CHILD = "import sys; from ptxgen.bench import serving; serving.serve(sys.argv[1])"
 
 
 @dataclass(frozen=True)
@@ -299,24 +298,11 @@ def run_way(way: str, model: str, layers: int, repeats: int) -> dict[str, Any]:
     """Returns what :func:`serve` prints, from a process with the environment of ``way``. Raises
     PtxgenError if the process fails.
     """
-    root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
-    own = {
-        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-        "VLLM_LOGGING_LEVEL": "WARNING",
-        "VLLM_CACHE_ROOT": os.path.join(tempfile.gettempdir(), f"ptxgen-serving-{way}"),
-    }
-    asked = json.dumps({"model": model, "layers": layers, "repeats": repeats})
-    done = subprocess.run(
-        [sys.executable, "-c", _CHILD, asked],
-        env={**own, **os.environ, **WAYS[way], "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
+    cache = os.path.join(tempfile.gettempdir(), f"ptxgen-serving-{way}")
+    asked = {"model": model, "layers": layers, "repeats": repeats}
+    found: dict[str, Any] = vllm_process.run(
+        "serving", asked, WAYS[way], f"{model}, {way}", VLLM_CACHE_ROOT=cache
     )
-    if done.returncode:
-        raise PtxgenError(f"{model}, {way}: {done.stderr.strip()[-500:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
@@ -329,7 +315,9 @@ class Serving(Area):
     about = (
         "Times a model with random weights, served by vLLM with ptxgen's extension, as vLLM comes, "
         "and with VLLM_BATCH_INVARIANT=1; each in a process of its own, medians of five. Compares "
-        "request 0 alone with request 0 in batches before. Needs vLLM."
+        "request 0 alone with request 0 in batches before. With --bits compares log-probabilities "
+        "of small models with the trainer's instead: the exit status is 1 if one differs. Needs "
+        "vLLM."
     )
     row = Row
     columns = (
@@ -340,20 +328,32 @@ class Serving(Area):
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
-        add_list(parser, "--models", known=MODELS, default=[*MODELS])
-        add_list(parser, "--ways", known=WAYS, default=[*WAYS])
+        text = f"({','.join(MODELS)}; with --bits {','.join(SMALL)})"
+        add_list(parser, "--models", text, known=(*MODELS, *SMALL))
+        add_list(parser, "--ways", known=WAYS)
         parser.add_argument("--layers", type=int, help="number of layers (those of the model)")
+        Bits.add_to(parser)
+
+    def run(self) -> int:
+        if self.options.bits:
+            return Bits(self.options, self.torch, self.device).run()
+        return super().run()
 
     def cases(self) -> list[str]:
+        if self.options.engines:
+            raise OptionError("--engines is for --bits")
+        models = self.options.models or [*MODELS]
+        if wrong := [name for name in models if name not in MODELS]:
+            raise OptionError(f"only --bits takes a model {wrong[0]}; takes {', '.join(MODELS)}")
         if self.options.layers is not None and self.options.layers < 1:
             raise OptionError(f"--layers is {self.options.layers}; takes 1 or more")
-        return list(self.options.models)
+        return list(models)
 
     def rows(self, case: str) -> Iterator[Row]:
         layers = self.options.layers or MODELS[case].layers
         repeats = 1 if self.options.quick else REPEATS
         found: dict[str, Any] = {}
-        for way in self.options.ways:
+        for way in self.options.ways or WAYS:
             found[way] = run_way(way, case, layers, repeats)
             if way == "ours" and not found[way]["same"]:
                 raise WrongBitsError(f"{case}: request 0 depends on other requests")

@@ -644,9 +644,9 @@ class WgmmaSpec(Ring, GemmSpec):
         return self.described(
             f"C[M, N] = A . B in {self.dtype}, layout {self.layout}; CTA tile {self.bm} x {self.bn}"
             f" x {self.bk}, {self.threads} threads, {self.shared_bytes} bytes of shared memory",
-            f"{self.consumers} consumer warpgroup(s) of {self.fragments} x m64n{self.bn}k16, "
-            f"{self.stages} stages, clusters of {self.cluster_m} x {self.cluster_n}, "
-            f"split: {self.split}",
+            f"{self.consumers} consumer warpgroup(s) of {self.fragments} x "
+            f"m64n{self.instruction.columns}k{STEP}, {self.stages} stages, "
+            f"clusters of {self.cluster_m} x {self.cluster_n}, split: {self.split}",
             f"parts {self.parts}",
         )
 

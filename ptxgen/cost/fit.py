@@ -155,6 +155,8 @@ def near(of: Iterable[Point], others: Iterable[str] = ()) -> dict[str, Constants
     the table; those without measured times get the shared constants.
     """
     members = [*of]
+    if not members:
+        return dict.fromkeys(others, PRIOR)
     system = _System({kernel for point in members for kernel in point.terms}, members)
     matrix = system.matrix.toarray()
     count, summed = len(system.names), matrix.reshape(len(members), -1, len(TERMS)).sum(axis=1)

@@ -169,6 +169,12 @@ def test_requires() -> None:
     assert holds(workspace) and holds(workspace, CHUNKS=2, CHUNK=256)
     assert not holds(workspace, CHUNKS=3, CHUNK=200)
     assert not holds(workspace, M=100000, N=100000, CHUNKS=2, CHUNK=256)
+    swapped = WgmmaSwappedSpec("NT", bm=80, bn=128, bk=64, consumers=2, stages=8, split="serial")
+    assert holds(swapped.requires, M=65) and not holds(swapped.requires, M=64)
+    assert holds(swapped.requires, M=513)
+    workspace = replace(swapped, split="workspace").requires
+    assert holds(workspace, M=65, CHUNKS=2, CHUNK=256) and not holds(workspace, M=64)
+    assert holds(workspace, M=512) and not holds(workspace, M=513)
 
 
 def test_every_layout_turns_its_operands() -> None:
@@ -186,12 +192,17 @@ def test_tables_name_each_kernel_once() -> None:
         for layout in LAYOUTS
         for kernel in (
             *wgmma.specs(layout, dtype),
+            *wgmma.swapped(layout, dtype),
             *wgmma.partial(layout, dtype),
+            *wgmma.swapped_partial(layout, dtype),
         )
     ]
     kernels += [kernel for dtype in ("bf16", "f16") for kernel in wgmma.continued(dtype)]
     assert len({k.name for k in kernels}) == len(kernels)
     assert {k.split for k in kernels} == {*SPLITS, "onto"}
+    for layout in LAYOUTS:
+        shapes = {(k.bm, k.bn) for k in wgmma.swapped(layout, "bf16")}
+        assert len(shapes) == (14 if layout in ("NN", "NT") else 0), "as ADR 118 lists"
 
 
 @pytest.mark.parametrize("wide", [False, True])

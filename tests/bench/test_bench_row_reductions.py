@@ -139,7 +139,7 @@ def test_a_regret_is_of_right_kernels_only(monkeypatch: pytest.MonkeyPatch) -> N
 
 # -- what is learnt ---------------------------------------------------------------------------
 def test_a_table_without_times_has_the_prior() -> None:
-    assert fit.near([], ["one", "other"]) == dict.fromkeys(["one", "other"], fit.PRIOR)
+    assert fit.fit_with_prior([], ["one", "other"]) == dict.fromkeys(["one", "other"], fit.PRIOR)
 
 
 def test_what_was_measured_can_be_learnt_from(tmp_path: Path) -> None:
@@ -163,15 +163,15 @@ def test_what_was_measured_can_be_learnt_from(tmp_path: Path) -> None:
     several = {**records[0], "steps": 2}
     measured = row_points([several, *records])
     assert len(measured) == 3 * len(records), "of several steps it is not known which took how long"
-    constants = fit.near(measured)
+    constants = fit.fit_with_prior(measured)
     assert constants.keys() == {r.main.name for r in routes}
     assert all(len(c) == len(TERMS) for c in constants.values())
     for point in measured:
         predicted = sum(float(np.dot(constants[k], t)) for k, t in point.terms.items())
         assert predicted == pytest.approx(point.us, rel=0.02)
-    assert fit.Regret.of(fit.held_out(measured, fit.near)).mean < 1.002
-    shared = fit.near(measured, ["another"])["another"]
-    assert 5.0 < shared[0] < 7.0 and fit.near(measured, constants) == constants
+    assert fit.Regret.of(fit.held_out(measured, fit.fit_with_prior)).mean < 1.002
+    shared = fit.fit_with_prior(measured, ["another"])["another"]
+    assert 5.0 < shared[0] < 7.0 and fit.fit_with_prior(measured, constants) == constants
 
     saved, output = tmp_path / "rows.json", tmp_path / f"{TUNING.name}.json"
     saved.write_text(json.dumps(records), encoding="utf-8")

@@ -207,6 +207,13 @@ MISTAKES = (
         proofs("int4_rcr_s4"),
     ),
     Mistake(
+        "split-K with swapped operands for rows that were not measured",
+        SPEC + "wgmma.py",
+        "M <= SWAPPED_SPLIT_K_MAX_ROWS if",
+        "M <= 2 * SWAPPED_SPLIT_K_MAX_ROWS if",
+        tests("test_wgmma_spec.py", "requires"),
+    ),
+    Mistake(
         "a table that the dispatcher does not follow",
         "ptxgen/tiles/logsumexp.py",
         "few = (ROWS < SMS * 2) & (SEGMENTS >= 12)",

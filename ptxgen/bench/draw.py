@@ -13,7 +13,7 @@ M is log-uniform in 1 .. 16384, half of them powers of two. K and N are
 Problems above :data:`MOST_PRODUCTS` or :data:`MOST_BYTES` are drawn again.
 
 Problems of the kind :data:`TOKENS` are the tokens of a batch times a model's weight
-(:data:`LAYERS`): M is log-uniform in 513 .. 16384 and no multiple of 64.
+(:data:`LAYERS`): M is log-uniform in :data:`FEWEST_TOKENS` .. 16384 and no multiple of 64.
 
 Batches (:func:`batches`) have 2 to 1024 products (log-uniform), M log-uniform in 1 .. 4096, half of
 them powers of two, K and N log-uniform in 32 .. 4096, three quarters of both multiples of 8.
@@ -29,6 +29,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from ptxgen.bench import cases
+from ptxgen.bench.bands import BANDS
 from ptxgen.bench.cases import LAYOUTS, RANDOM, TOKENS, Case, Shape
 from ptxgen.errors import OptionError
 from ptxgen.numerics.contract import ITEMSIZE
@@ -36,6 +37,8 @@ from ptxgen.numerics.contract import ITEMSIZE
 T = TypeVar("T")
 
 ROWS = 16384
+FEWEST_TOKENS = BANDS[-1] + 1
+"""Minimum M of problems of the kind TOKENS, that of the last range of M."""
 KINDS = RANDOM, TOKENS
 """Kinds of random matrix products; each has a draw of its own."""
 LAYERS = (
@@ -46,7 +49,7 @@ LAYERS = (
     *((4096, 12288), (12288, 4096), (2560, 9728), (9728, 2560)),  # Qwen 3 8B, 4B
     *((5120, 14336), (5120, 32768)),  # Mistral Nemo, Small
     *((3072, 9216), (3072, 16384), (17920, 5120)),  # Phi 3 mini, Phi 4
-    *((2880, 4096), (2880, 5760)),  # gpt-oss
+    *((2880, 4096), (4096, 2880), (2880, 5760)),  # gpt-oss
     *((7168, 1536), (1536, 24576), (7168, 18432), (16384, 7168)),  # DeepSeek V3
 )
 """Pairs (K, N) of weights of models' linear layers: input and output features."""
@@ -180,7 +183,7 @@ def _drawn(random: Random) -> Iterator[Shape]:
 
 def _tokens(random: Random) -> Iterator[Shape]:
     while True:
-        m = integer(random, 513, ROWS)
+        m = integer(random, FEWEST_TOKENS, ROWS)
         k, n = LAYERS[int(random.random() * len(LAYERS))]
         if m % 64:
             yield Shape(m, k, n)

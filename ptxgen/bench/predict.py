@@ -27,7 +27,16 @@ from ptxgen.bench.bands import quantile
 from ptxgen.bench.ops import TEMPERATURE, biased
 from ptxgen.bench.results import columns, reading
 from ptxgen.cost.fit import FOLDS
-from ptxgen.cost.tuning import BOUNDS, FOLDER, UNMEASURED, Constants, Tuning, larger, read, write
+from ptxgen.cost.tuning import (
+    BOUNDS,
+    FOLDER,
+    UNMEASURED,
+    Constants,
+    Tuning,
+    read,
+    roofline_terms,
+    write,
+)
 from ptxgen.dispatch.predict import demand
 from ptxgen.errors import PtxgenError
 from ptxgen.graph import Builder
@@ -67,7 +76,7 @@ class Part:
         """Returns the predicted time of the step in µs; ``families``: constants by family."""
         if self.us:
             return self.us
-        return sum(larger(families.get(self.family, UNMEASURED), self.quantities).values())
+        return sum(roofline_terms(families.get(self.family, UNMEASURED), self.quantities).values())
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def read_rows(files: Iterable[Path]) -> list[Mapping[str, Any]]:
 
 def row_points(records: Iterable[Mapping[str, Any]]) -> list[Measured]:
     """Converts records of ``ptxgen bench ops --random --regret`` to data points of the fit
-    :func:`ptxgen.cost.fit.near`, one for each timed route.
+    :func:`ptxgen.cost.fit.fit_with_prior`, one for each timed route.
 
     Predicted times scale with the peak rates of each record's GPU. Omitted are calls of several
     steps, and route tables with a route that has no predicted time.

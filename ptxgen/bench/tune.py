@@ -29,7 +29,7 @@ from ptxgen.bench.quantized_cases import QuantizedCase
 from ptxgen.bench.results import columns
 from ptxgen.bench.runner import add_list
 from ptxgen.bench.timed_routes import environment, points, read_rows, row_points
-from ptxgen.cost.fit import FAR, Point, Regret, fit, held_out, near
+from ptxgen.cost.fit import FAR, Point, Regret, fit, fit_with_prior, held_out
 from ptxgen.cost.gpu import TYPICAL, Rates
 from ptxgen.cost.tuning import FALLBACK, FOLDER, Constants, Tuning, read, tuning_name, write
 from ptxgen.errors import OptionError
@@ -447,9 +447,9 @@ def write_rows(files: Iterable[Path], output: Path | None) -> list[Report]:
     constants: dict[str, Constants] = {}
     for name in dict.fromkeys(point.table for point in known):
         of = [point for point in known if point.table == name]
-        lost = {at: ratio for at, ratio in held_out(of, near).items() if routes[at] > 1}
+        lost = {at: ratio for at, ratio in held_out(of, fit_with_prior).items() if routes[at] > 1}
         reports.append(Report(" ".join(name), ALL, Regret.of(lost)))
-        constants |= near(of, (k.name for r in TABLES[name].routes for k in r.kernels))
+        constants |= fit_with_prior(of, (k.name for r in TABLES[name].routes for k in r.kernels))
     write(replace(before, kernels=_current({**before.kernels, **constants})), path)
     return reports
 

@@ -30,6 +30,8 @@ from ptxgen.cost.tuning import TERMS, UNKNOWN, Constants
 Floats = NDArray[np.float64]
 
 ROUNDS = 6
+"""Iterations of the linear least squares; each takes its weights from the predictions of the one
+before. Outliers are found after half of them."""
 FAR = 2.0
 """Slowdown relative to a problem's fastest route, above which a route was timed only a few times. A
 time that is beyond it, and also above :data:`HICCUP` times its prediction, is an outlier."""
@@ -38,16 +40,20 @@ BEHIND = 2.0
 """Exponent of the weights of measurements: a route that takes r times the fastest route's time has
 weight r**-BEHIND."""
 SPREAD = 0.02
+"""Scale of the relative error of predictions from which chances of choices follow: a route that is
+predicted to take r times as long has r**(-1 / SPREAD) times the chance."""
 LIKENESS = 6.0
+"""Weight of the error of predicted times in the loss of :func:`refine_for_choices`."""
 DESCENT = 150
-"""Maximum number of iterations of L-BFGS-B, by which :func:`sharpened` minimises."""
+"""Maximum number of iterations of L-BFGS-B, by which :func:`refine_for_choices` minimises."""
 FOLDS = 5
+"""Groups of problems of a cross-validation, each of which is left out of a fit."""
 HOLD = 0.01
-"""Weight of the prior in :func:`near`: a constant that deviates from its prior by 100 % costs as
-much as a time with the relative error sqrt(HOLD)."""
+"""Weight of the prior in :func:`fit_with_prior`: a constant that deviates from its prior by 100 %
+costs as much as a time with the relative error sqrt(HOLD)."""
 PRIOR, LEAST = (4.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 1.0), 0.05
-"""Prior values of the constants in :func:`near`, in the order of TERMS. A deviation from a prior is
-relative to that prior, or to LEAST where the prior is less."""
+"""Prior values of the constants in :func:`fit_with_prior`, in the order of TERMS. A deviation from
+a prior is relative to that prior, or to LEAST where the prior is less."""
 
 
 class Problem(Protocol):
@@ -78,14 +84,14 @@ class Point:
 
 
 def fit(of: Iterable[Point]) -> dict[str, Constants]:
-    """Fits the constants of kernels to the measured points ``of``: by :func:`alike`, refined by
-    :func:`sharpened`. Returns the constants of TERMS by kernel.
+    """Fits the constants of kernels to the measured points ``of``: by :func:`fit_relative_errors`,
+    refined by :func:`refine_for_choices`. Returns the constants of TERMS by kernel.
     """
     known = sorted(of, key=attrgetter("problem"))
-    return sharpened(alike(known), known) if known else {}
+    return refine_for_choices(fit_relative_errors(known), known) if known else {}
 
 
-def alike(of: Iterable[Point]) -> dict[str, Constants]:
+def fit_relative_errors(of: Iterable[Point]) -> dict[str, Constants]:
     """Fits the constants of kernels to measured times by least squares of relative errors.
 
     Kernels that occur in one route are fitted together; groups of kernels without a common route
@@ -147,7 +153,7 @@ class _System:
         return {name: tuple(c) for name, c in zip(self.names, each, strict=True)}
 
 
-def near(of: Iterable[Point], others: Iterable[str] = ()) -> dict[str, Constants]:
+def fit_with_prior(of: Iterable[Point], others: Iterable[str] = ()) -> dict[str, Constants]:
     """Fits the constants of one table's kernels to few measured times, with a prior.
 
     First all kernels share their constants, whose prior is :data:`PRIOR`; then each has its own,
@@ -155,6 +161,8 @@ def near(of: Iterable[Point], others: Iterable[str] = ()) -> dict[str, Constants
     the table; those without measured times get the shared constants.
     """
     members = [*of]
+    if not members:
+        return dict.fromkeys(others, PRIOR)
     system = _System({kernel for point in members for kernel in point.terms}, members)
     matrix = system.matrix.toarray()
     count, summed = len(system.names), matrix.reshape(len(members), -1, len(TERMS)).sum(axis=1)
@@ -196,7 +204,7 @@ def _solve(system: _System, matrix: Floats, *more: Floats) -> Floats:
     return constants
 
 
-def sharpened(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, Constants]:
+def refine_for_choices(first: Mapping[str, Constants], of: Sequence[Point]) -> dict[str, Constants]:
     """Refines the constants ``first`` (by kernel), so that the routes with the shortest predicted
     times are fast ones.
 

@@ -35,7 +35,7 @@ FOLDER = Path(__file__).parent / "tunings"
 TERMS = {
     "launch": "one launch",
     "steps": "steps of the reduction, one after the other: 100 cycles each",
-    "waves": "rounds of CTAs: 1000 cycles each",
+    "waves": "waves of CTAs: 1000 cycles each",
     "products": "multiplications of the busiest SM, at its peak rate",
     "memory": "operands, once, from memory",
     "L2": "loads of all CTAs, at 64 bytes a cycle and SM",
@@ -116,31 +116,22 @@ class Tuning:
         """Short name of the GPU, such as "h200"."""
         return short_name(self.gpu)
 
-    def time(
-        self,
-        kernel: str,
-        unit: str,
-        slots: int,
-        sms: int,
-        ctas: int,
-        steps: int,
-        products: int,
-        loads: int,
-        operands: int,
-        stores: int,
-        *more: Any,
-        count: int = 1,
-    ) -> float:
-        """Returns the predicted time of ``kernel`` in µs.
+    def time(self, kernel: str, *arguments: Any, count: int = 1) -> float:
+        """Returns the predicted time of ``kernel`` in µs, the sum of its :meth:`parts`."""
+        return sum(self.parts(kernel, *arguments, count=count))
 
-        ``unit`` to ``more``: as :meth:`ptxgen.cost.kernel.KernelCost.arguments` returns them;
-        ``count``: problems of a batch in one launch, by which the work of all CTAs is multiplied.
+    def parts(self, kernel: str, *arguments: Any, count: int = 1) -> tuple[float, ...]:
+        """Returns the terms of the predicted time of ``kernel`` in µs: those of :data:`TERMS`, each
+        a constant times a quantity, and the limit (:data:`LIMIT`).
+
+        ``arguments``: those of :meth:`terms`, which
+        :meth:`ptxgen.cost.kernel.KernelCost.arguments` returns; ``count``: problems of a batch in
+        one launch, by which the work of all CTAs is multiplied.
         """
-        quantities = self.terms(
-            unit, slots, sms, ctas, steps, products, loads, operands, stores, *more, count=count
-        )
-        total = sum(map(float.__mul__, self.kernels.get(kernel, UNKNOWN), quantities))
-        return max(total, self.least(quantities)) + TIE * total
+        quantities = self.terms(*arguments, count=count)
+        found = tuple(map(float.__mul__, self.kernels.get(kernel, UNKNOWN), quantities))
+        total = sum(found)
+        return (*found, max(self.lower_bound(quantities) - total, 0.0) + TIE * total)
 
     def bounds(
         self,
@@ -162,7 +153,7 @@ class Tuning:
         loads no faster than L2's bandwidth for one SM.
         """
         quantities = self.quantities(launches, ctas, nbytes, unit, operations, sms=sms)
-        return larger(self.families.get(family, UNMEASURED), quantities)
+        return roofline_terms(self.families.get(family, UNMEASURED), quantities)
 
     def quantities(
         self, launches: int, ctas: int, nbytes: int, unit: str, operations: int, *, sms: int
@@ -178,7 +169,7 @@ class Tuning:
             share * operations / (rates.products[UNITS.index(unit)] * cycles),
         )
 
-    def least(self, quantities: tuple[float, ...]) -> float:
+    def lower_bound(self, quantities: tuple[float, ...]) -> float:
         """Returns a lower bound of a kernel's time in µs, from ``quantities``, the result of
         :meth:`terms`.
 
@@ -205,11 +196,12 @@ class Tuning:
         *more: Any,
         count: int = 1,
     ) -> tuple[float, ...]:
-        """Returns the terms of a kernel's time, in µs by the GPU's rates, in the order of
-        :data:`TERMS`: the predicted time is their sum, each times a constant of the kernel.
+        """Returns the quantities, in µs by the GPU's rates, that the constants of :data:`TERMS`
+        multiply.
 
-        Arguments as in :meth:`time`; ``more``: unit, steps and products of the second phase, then
-        of the third, and so on.
+        ``unit`` to ``more``: as :meth:`ptxgen.cost.kernel.KernelCost.arguments` returns them;
+        ``more``: unit, steps and products of the second phase, then of the third, and so on.
+        ``count``: as in :meth:`parts`.
         """
         rates = self.rates
         cycles = 1e3 * rates.clock  # a µs
@@ -231,7 +223,7 @@ class Tuning:
         )
 
 
-def larger(constants: Constants, quantities: tuple[float, ...]) -> dict[str, float]:
+def roofline_terms(constants: Constants, quantities: tuple[float, ...]) -> dict[str, float]:
     """Returns the terms of a roofline time in µs by name, each a constant times a quantity of
     :data:`BOUNDS`: launches, and the larger of bytes and operations.
     """

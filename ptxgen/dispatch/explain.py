@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ptxgen.cost.gpu import Rates
-from ptxgen.cost.tuning import BOUNDS, LIMIT, TERMS, TIE, UNKNOWN, Tuning, tuning_for
+from ptxgen.cost.tuning import BOUNDS, LIMIT, TERMS, Tuning, tuning_for
 from ptxgen.dispatch import accepted
 from ptxgen.dispatch.choice import Choice
 from ptxgen.dispatch.predict import bounds
@@ -322,19 +322,14 @@ def _candidate(
 
 
 def _terms(route: Route, env: Mapping[str, int], tuning: Tuning) -> dict[str, float]:
-    """Returns the terms of a route's predicted time, µs by name: those of
-    :data:`ptxgen.cost.tuning.TERMS`, summed over its kernels, and "limit"
-    (:data:`ptxgen.cost.tuning.LIMIT`). ``env``: values of the problem's variables.
+    """Returns the terms of a route's predicted time, µs by name, summed over its kernels
+    (:meth:`ptxgen.cost.tuning.Tuning.parts`). ``env``: values of the problem's variables.
     """
     found = dict.fromkeys((*TERMS, "limit"), 0.0)
     for kernel, cost in zip(route.kernels, route.costs or (), strict=True):
-        quantities = tuning.terms(*cost.arguments(env))
-        constants = tuning.kernels.get(kernel.name, UNKNOWN)
-        parts = [c * quantity for c, quantity in zip(constants, quantities, strict=True)]
-        for name, part in zip(TERMS, parts, strict=True):
+        parts = tuning.parts(kernel.name, *cost.arguments(env))
+        for name, part in zip(found, parts, strict=True):
             found[name] += part
-        total = sum(parts)
-        found["limit"] += max(tuning.least(quantities) - total, 0.0) + TIE * total
     return found
 
 

@@ -16,6 +16,9 @@ _OPCODE = re.compile(r"(?:@!?%?[\w$]+\s+)?([a-z]\w*(?:[.:]+\w+)*)")
 
 FORBIDDEN = {
     "atomics have no order of summation": ("atom.*", "red.*", "multimem.*", "cp.reduce.*"),
+    "CTAs do not wait for each other through global memory": (
+        *("ld.*.gpu.*", "ld.*.sys.*", "st.*.gpu.*", "st.*.sys.*", "*.volatile.global.*"),
+    ),
     "no document gives the bits of an approximation": ("*.approx", "*.approx.*", "div.full.*"),
     "subnormals are inside the contract": ("*.ftz", "*.ftz.*"),
 }

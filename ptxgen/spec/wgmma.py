@@ -42,10 +42,11 @@ STEP = 16
 """Length along k of one wgmma instruction, for 16-bit operands."""
 FRAGMENT = 64
 """Rows of a wgmma instruction."""
-FEW_ROWS = 512
-"""Most rows that split-K kernels with swapped operands serve."""
-HIDDEN = 128 * 256
-"""Outputs of the smallest tile whose products take as long as TMA's loads of rows outside of A."""
+SWAPPED_SPLIT_K_MAX_ROWS = 512
+"""Most rows (M) that split-K kernels with swapped operands serve. More were not measured."""
+OVERLAP_BELOW = 128 * 256
+"""Outputs of a tile (bm * bn) below which the last tile of rows may overlap the one before it. From
+here on products take longer than TMA's loads of rows outside of A, which overlapping avoids."""
 COORDINATE_MAX = (1 << 31) - 1
 """Largest coordinate of a tensor map: coordinates are signed 32-bit integers."""
 
@@ -480,7 +481,7 @@ class WgmmaSpec(Ring, GemmSpec):
     @property
     def overlapping_rows(self) -> bool:
         loaded = self.a.k_major and isinstance(self.load, Tma) and self.schedule.rows == "m"
-        return loaded and self.bm * self.bn < HIDDEN
+        return loaded and self.bm * self.bn < OVERLAP_BELOW
 
     @property
     def first(self) -> Operand:
@@ -644,9 +645,9 @@ class WgmmaSpec(Ring, GemmSpec):
         return self.described(
             f"C[M, N] = A . B in {self.dtype}, layout {self.layout}; CTA tile {self.bm} x {self.bn}"
             f" x {self.bk}, {self.threads} threads, {self.shared_bytes} bytes of shared memory",
-            f"{self.consumers} consumer warpgroup(s) of {self.fragments} x m64n{self.bn}k16, "
-            f"{self.stages} stages, clusters of {self.cluster_m} x {self.cluster_n}, "
-            f"split: {self.split}",
+            f"{self.consumers} consumer warpgroup(s) of {self.fragments} x "
+            f"m64n{self.instruction.columns}k{STEP}, {self.stages} stages, "
+            f"clusters of {self.cluster_m} x {self.cluster_n}, split: {self.split}",
             f"parts {self.parts}",
         )
 
@@ -656,10 +657,10 @@ class WgmmaSwappedSpec(WgmmaSpec):
     """A wgmma kernel with swapped operands, which computes C^T: columns of B are the 64 rows of the
     instruction, rows of A its columns.
 
-    So ``bm`` is any multiple of 8 up to 256, and tiles fit any number of rows with little left
-    over. The ``consumers`` warpgroups divide ``bn``: columns of a model's weights are multiples of
-    128. The kernel requires more than :data:`FRAGMENT` rows, and for split-K at most
-    :data:`FEW_ROWS`.
+    So ``bm`` is any multiple of 8 up to 256, and some tile fits M, which must be above
+    :data:`FRAGMENT`, with few rows left over. The ``consumers`` warpgroups divide ``bn``: columns
+    of most models' weights are multiples of 128. Split-K kernels require at most
+    :data:`SWAPPED_SPLIT_K_MAX_ROWS` rows.
     """
 
     legible: ClassVar[bool] = False
@@ -685,7 +686,7 @@ class WgmmaSwappedSpec(WgmmaSpec):
 
     @property
     def requires(self) -> Expr:
-        few = M <= FEW_ROWS if self.split == "workspace" else TRUE
+        few = M <= SWAPPED_SPLIT_K_MAX_ROWS if self.split == "workspace" else TRUE
         return super().requires & (M > FRAGMENT) & few
 
     @property

@@ -7,7 +7,7 @@ problem (:mod:`ptxgen.cost.tuning`). Regimes:
 
 - *few rows* (M <= 16): the weight streams once; one tile in flight per SM is enough;
 - *one chain*: the largest tile of which most SMs get two, and the largest of all where there are
-  several rounds of it;
+  several waves of it;
 - *a split reduction*: many outputs fill the GPU, so that a CTA computes all chunks; else the CTAs
   of a cluster compute one each;
 - *weight gradients of few outputs*: a CTA per tile and chunk, and a second kernel that adds.

@@ -11,7 +11,7 @@ Regimes:
 - *short reductions*: tiles of more rows, several CTAs per SM. Gradients, whose rows of A may be
   unaligned, copy A element by element, which saves a realigning kernel;
 - *some rows*, on Hopper: wgmma, whose operand in registers is the decoded weight, with a CTA for
-  each chunk, so that tiles of 192 columns suffice for one round of CTAs;
+  each chunk, so that tiles of 192 columns suffice for one wave of CTAs;
 - *more rows*, on Hopper: the largest tile that still gives nearly every SM one, up to the size
   where dequantizing the whole weight once takes less time than decoding it for every 256 rows;
 - *few outputs* of a long reduction: the same kernels, with a CTA for each chunk.

@@ -3,8 +3,9 @@
 Predicted times choose the kernel of a problem (:mod:`ptxgen.cost.tuning`); the order here does not
 matter. Regimes:
 
-- *few rows* (M <= 32): the weight is read once, by mma kernels with swapped operands;
-- wgmma kernels, on Hopper, and mma kernels: the largest tile that still gives nearly every SM one;
+- *few rows* (M <= 64): the weight is read once, by mma kernels with swapped operands;
+- *more rows*: wgmma kernels, on Hopper, and mma kernels, with tiles of many sizes, as the SM with
+  the most outputs takes the longest;
 - few outputs of a long reduction: CTAs compute a chunk each, and a reduce kernel adds them;
 - operands too misaligned for vector copies.
 """
@@ -21,7 +22,7 @@ from ptxgen.spec.simt import ReduceSpec
 from ptxgen.tiles import mma, realign, wgmma
 from ptxgen.tiles.regimes import last, routes
 
-_SWAPPED = "any number of rows, by wgmma with swapped operands"
+_SWAPPED = "more than 64 rows, which tiles of 64 do not divide: by wgmma with swapped operands"
 
 
 def _chunks(layout: str, dtype: str) -> tuple[Route, ...]:
@@ -43,9 +44,8 @@ def _split_k(layout: str, dtype: str) -> Iterator[Route]:
     """Yields split-K routes: a CTA for each tile and chunk, and a kernel that adds the chunks."""
     reduce = _reduce(dtype)
     fast, others = wgmma.partial(layout, dtype), mma.partial(layout, dtype)
-    swapped = wgmma.swapped_partial(layout, dtype) if layout in ("NN", "NT") else ()
     yield from routes(
-        (*fast, *swapped, *others),
+        (*fast, *wgmma.swapped_partial(layout, dtype), *others),
         "a long reduction: split-K, a CTA for each tile and chunk",
         reduce,
     )
@@ -62,7 +62,7 @@ def _serial(layout: str, dtype: str) -> tuple[Route, ...]:
     return (
         *routes((s for s in vector if s.streamed), "few rows: the weight is read once"),
         *routes(wgmma.specs(layout, dtype), "many rows, by wgmma"),
-        *(routes(wgmma.swapped(layout, dtype), _SWAPPED) if layout in ("NN", "NT") else ()),
+        *routes(wgmma.swapped(layout, dtype), _SWAPPED),
         *routes((s for s in vector if not s.streamed), "many rows, by mma"),
         *(_realigned(layout, dtype) if layout != "TT" else ()),
         *routes((s for s in kernels if s not in vector), "operands not aligned to 16 bytes"),

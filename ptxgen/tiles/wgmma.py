@@ -55,51 +55,62 @@ def specs(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
     # For any M and N, some tile divides them among the SMs with little left over; NN and NT have
     # those of :func:`swapped` as well. A tile has a kernel for one chunk, with a stage more, only
     # where that was measured to be faster.
-    alone = layout == "TN"
-    large = (
+    has_swapped = bool(swapped(layout, dtype))
+    kernels = [
         one_chunk((128, 256, 64), 2, 4, registers=232, raster=16),
         gemm((128, 256, 64), 2, 3, registers=240, spilled_sums=56, raster=16),
-        *(
-            (gemm((128, 256, 64), 2, 3, registers=240, spilled_sums=56, share=(2, 1)),)
-            if alone
-            else ()
-        ),
+    ]
+    if not has_swapped:
+        kernels.append(gemm((128, 256, 64), 2, 3, registers=240, spilled_sums=56, share=(2, 1)))
+    kernels += [
         gemm((192, 192, 64), 3, 3, registers=160, spilled_sums=52),
         gemm((128, 192, 64), 2, 5, share=(2, 1), registers=240),
-    )
+    ]
     # A few tiles for each SM, or one: the tile that leaves the fewest SMs idle.
-    wide = (192, 160, 64)
-    medium = (
-        *((one_chunk((192, 128, 64), 3, 4),) if alone else ()),
-        *((one_chunk(wide, 3, 4, registers=160),) if not alone else ()),
-        *((gemm(wide, 3, 4, registers=160, spilled_sums=24),) if layout == "NT" else ()),
-        *((gemm(wide, 3, 3, registers=160, spilled_sums=24),) if layout == "NN" else ()),
+    if has_swapped:
+        stages = 4 if layout == "NT" else 3
+        kernels += [
+            one_chunk((192, 160, 64), 3, 4, registers=160),
+            gemm((192, 160, 64), 3, stages, registers=160, spilled_sums=24),
+        ]
+    else:
+        kernels.append(one_chunk((192, 128, 64), 3, 4))
+    kernels += [
         gemm((192, 128, 64), 3, 4, share=(1, 2), registers=160),
         gemm((128, 224, 64), 2, 4, registers=240),
-        *((gemm((128, 176, 64), 2, 5, registers=240),) if alone else ()),
+    ]
+    if not has_swapped:
+        kernels.append(gemm((128, 176, 64), 2, 5, registers=240))
+    kernels += [
         gemm((128, 128, 64), 2, 6, registers=232),
         gemm((128, 112, 64), 2, 6),
-    )
+    ]
     # At most one tile for each SM: bytes in flight decide.
-    small = (
+    kernels += [
         gemm((64, 256, 64), 1, 5, spilled_sums=24),
         gemm((128, 64, 64), 2, 8),
         gemm((64, 128, 64), 1, 8),
-        *((gemm((64, 128, 64), 1, 8, share=(2, 1)),) if alone else ()),
+    ]
+    if not has_swapped:
+        kernels.append(gemm((64, 128, 64), 1, 8, share=(2, 1)))
+    kernels += [
         gemm((64, 64, 64), 1, 12),
         gemm((64, 32, 128), 1, 8),
+    ]
+    if layout == "NT":
         # 64 requests that are decoded: rows that fill the tile take three quarters of the time.
-        *((replace(gemm((64, 32, 128), 1, 8), whole_rows=True),) if layout == "NT" else ()),
-        gemm((64, 16, 128), 1, 10),
-    )
-    return (*large, *medium, *small)
+        kernels.append(replace(gemm((64, 32, 128), 1, 8), whole_rows=True))
+    return (*kernels, gemm((64, 16, 128), 1, 10))
 
 
 def swapped(layout: str, dtype: str) -> tuple[WgmmaSwappedSpec, ...]:
-    """Returns the kernels with swapped operands, whose tiles have any multiple of 8 rows: for rows
-    of which tiles of :func:`specs` would leave SMs idle. docs/adr/118-shapes-of-swapped-tiles.md
-    has the measurements behind the choice.
+    """Returns the kernels with swapped operands, whose tiles have any multiple of 8 rows, for
+    layouts NN and NT; in others none. They serve more than 64 rows where tiles of :func:`specs`
+    would leave SMs idle. docs/adr/118-shapes-of-swapped-tiles.md has the measurements behind the
+    choice.
     """
+    if layout[0] != "N":
+        return ()
 
     def gemm(rows: int, columns: int, stages: int, split: str = "serial") -> WgmmaSwappedSpec:
         consumers = {64: 1, 128: 2, 192: 3, 256: 2}[columns]
@@ -147,9 +158,12 @@ def partial(layout: str, dtype: str) -> tuple[WgmmaSpec, ...]:
 
 
 def swapped_partial(layout: str, dtype: str) -> tuple[WgmmaSwappedSpec, ...]:
-    """Returns the split-K kernels with swapped operands: for 65 to 96 rows, which fill half of a
-    tile of :func:`partial`, and multiples of these.
+    """Returns the split-K kernels with swapped operands, for layouts NN and NT; in others none.
+    They serve 65 to 512 rows. Up to half of a tile of 128 rows (:func:`partial`) would be empty at
+    65 to 96 rows.
     """
+    if layout[0] != "N":
+        return ()
     return tuple(
         WgmmaSwappedSpec(layout, bm, bn, 64, bn // 64, stages, split="workspace", dtype=dtype)
         for bm, bn, stages in ((96, 192, 6), (80, 128, 8), (96, 64, 10))

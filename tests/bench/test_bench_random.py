@@ -14,7 +14,7 @@ from ops_fakes import FakeGpu
 from test_bench import ENVIRONMENT, fake_area, row
 
 from ptxgen.bench import bands, draw, gemm, measure, regret, results
-from ptxgen.bench.bands import ALL, RATIO, REGRET
+from ptxgen.bench.bands import ALL, NAMES, RATIO, REGRET, band_of
 from ptxgen.bench.cases import LAYOUTS, RANDOM, TOKENS, Case, Shape
 from ptxgen.bench.results import LIMITS, Best, Row, Sample
 from ptxgen.errors import OptionError
@@ -65,8 +65,8 @@ def test_tokens_are_no_multiple_of_64_and_weights_are_of_models() -> None:
     drawn = draw._tokens(random.Random(3))
     every = [next(drawn) for _ in range(4000)]
     assert {(s.k, s.n) for s in every} == {*draw.LAYERS}
-    assert all(513 <= s.m <= 16384 and s.m % 64 for s in every)
-    middle = sum(s.m < math.sqrt(513 * 16384) for s in every) / len(every)
+    assert all(s.m <= draw.ROWS and s.m % 64 and band_of(s.m) == NAMES[-1] for s in every)
+    middle = sum(s.m < math.sqrt(draw.FEWEST_TOKENS * draw.ROWS) for s in every) / len(every)
     assert abs(middle - 0.5) < 4 * math.sqrt(0.25 / len(every)), "M is not log-uniform"
     first = draw.shapes(4, 0, "bf16", TOKENS)
     assert first == draw.shapes(9, 0, "f16", TOKENS)[:4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections import Counter
@@ -10,10 +11,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from test_bench import ENVIRONMENT
 
-from ptxgen.bench import measure, ops, results, row_reductions
+from ptxgen.bench import measure, ops, results, row_reductions, tune
 from ptxgen.bench.bands import RATIO, REGRET
 from ptxgen.bench.row_reductions import (
     APART,
@@ -27,7 +29,7 @@ from ptxgen.bench.row_reductions import (
 )
 from ptxgen.bench.timed_routes import route_terms, row_points
 from ptxgen.cost import fit
-from ptxgen.cost.tuning import FOLDER, TERMS, read
+from ptxgen.cost.tuning import FOLDER, TERMS, read, write
 from ptxgen.errors import OptionError
 from ptxgen.runtime import get_device
 from ptxgen.spec.row_reductions import facts
@@ -136,7 +138,11 @@ def test_a_regret_is_of_right_kernels_only(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 # -- what is learnt ---------------------------------------------------------------------------
-def test_what_was_measured_can_be_learnt_from() -> None:
+def test_a_table_without_times_has_the_prior() -> None:
+    assert fit.fit_with_prior([], ["one", "other"]) == dict.fromkeys(["one", "other"], fit.PRIOR)
+
+
+def test_what_was_measured_can_be_learnt_from(tmp_path: Path) -> None:
     """Times that follow the model are found again, by the names that the tuning has."""
     key, dtype = ("row_reductions",), "sum x=bf16 > bf16"
     table = TABLES[key]
@@ -157,10 +163,26 @@ def test_what_was_measured_can_be_learnt_from() -> None:
     several = {**records[0], "steps": 2}
     measured = row_points([several, *records])
     assert len(measured) == 3 * len(records), "of several steps it is not known which took how long"
-    constants = fit.near(measured)
+    constants = fit.fit_with_prior(measured)
     assert constants.keys() == {r.main.name for r in routes}
     assert all(len(c) == len(TERMS) for c in constants.values())
-    assert fit.Regret.of(fit.held_out(measured, fit.near)).mean < 1.002
+    for point in measured:
+        predicted = sum(float(np.dot(constants[k], t)) for k, t in point.terms.items())
+        assert predicted == pytest.approx(point.us, rel=0.02)
+    assert fit.Regret.of(fit.held_out(measured, fit.fit_with_prior)).mean < 1.002
+    shared = fit.fit_with_prior(measured, ["another"])["another"]
+    assert 5.0 < shared[0] < 7.0 and fit.fit_with_prior(measured, constants) == constants
+
+    saved, output = tmp_path / "rows.json", tmp_path / f"{TUNING.name}.json"
+    saved.write_text(json.dumps(records), encoding="utf-8")
+    write(TUNING, output)
+    assert tune.main(["--rows", str(saved), "--output", str(output)]) == 0
+    learnt = read(output).kernels
+    kernels = {kernel.name for route in table.routes for kernel in route.kernels}
+    for name in learnt:
+        wanted = constants.get(name, shared) if name in kernels else TUNING.kernels[name]
+        assert learnt[name] == pytest.approx(wanted, rel=1e-3), name
+    assert kernels <= learnt.keys() == TUNING.kernels.keys()
 
 
 # -- what is said -----------------------------------------------------------------------------

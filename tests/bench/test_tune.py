@@ -319,7 +319,7 @@ def test_planted_constants_are_found(key: tune.Key) -> None:
     """
     records = measured(key, 120)
     points = points_of(records, BARE)
-    constants = fit.alike(points)
+    constants = fit.fit_relative_errors(points)
     assert constants.keys() <= planted(key).keys()
     for point in points:
         predicted = sum(float(np.dot(constants[k], t)) for k, t in point.terms.items())
@@ -339,7 +339,9 @@ def test_noise_and_hiccups_cost_little() -> None:
 def test_one_problem_can_be_learnt_from() -> None:
     """A single problem is held out from all that its own choice is judged by."""
     records = measured(NN, 1)
-    assert [*fit.held_out(points_of(records, BARE))] == [records[0].problem]
+    points = points_of(records, BARE)
+    for method in (fit.fit, fit.fit_with_prior):
+        assert [*fit.held_out(points, method)] == [records[0].problem]
 
 
 def test_one_time_can_be_learnt_from() -> None:
@@ -350,18 +352,18 @@ def test_one_time_can_be_learnt_from() -> None:
     assert fit.regrets(alone, fit.fit(alone)) == {record.problem: 1.0}
 
 
-def test_constants_are_sharpened_for_choices() -> None:
-    """Sharpened constants choose better than fitted ones if times follow no model exactly."""
+def test_constants_are_refined_for_choices() -> None:
+    """Refined constants choose better than fitted ones if times follow no model exactly."""
     records = []
     for record in measured(NN, 60):
         level = 1 + 0.6 * random.Random(str(record.problem)).random()  # of all its kernels
         bent = {name: level * us**0.6 for name, us in record.times.items()}
         records.append(dataclasses.replace(record, times=bent))
     points = points_of(records, BARE)
-    first = fit.alike(points)
+    first = fit.fit_relative_errors(points)
     lost = [
         fit.Regret.of(fit.regrets(points, constants)).mean
-        for constants in (first, fit.sharpened(first, points))
+        for constants in (first, fit.refine_for_choices(first, points))
     ]
     assert lost[1] - 1 < 0.6 * (lost[0] - 1), lost
     assert all(min(c) >= 0 for c in fit.fit(points).values())
@@ -477,9 +479,7 @@ def test_broken_tunings_are_refused(tmp_path: Path, change: Any, message: str) -
 
 
 def test_committed_tunings_are_current() -> None:
-    """Committed tunings have no unknown kernel, and every kernel that is chosen by time; those that
-    sum over windows have not been measured yet.
-    """
+    """Committed tunings have no unknown kernel, and every kernel that is chosen by time."""
     firsts = {
         kernel.name: key
         for key, table in TABLES.items()

@@ -64,6 +64,7 @@ def test_violations_show_both_sides(changes: dict[str, Any], left: object, right
         ({"bn": 64}, 128, 64),
         ({"cluster_m": 2}, 2, 1),
         ({"split": "onto"}, "onto", ("none", "serial", "workspace")),
+        ({"bm": 96, "bn": 256, "split": "serial", "spilled_sums": 52}, 52, 48),
     ],
     ids=str,
 )
@@ -72,6 +73,8 @@ def test_swapped_operands_have_rows_in_multiples_of_8(
 ) -> None:
     spec = WgmmaSwappedSpec("NT", bm=200, bn=128, bk=64, consumers=2, stages=4, registers=232)
     assert spec.instruction.columns == 200
+    spilled = replace(spec, stages=3, split="serial", spilled_sums=68)
+    assert spilled.totals == 200 // 2 - 68
     with pytest.raises(SpecError, match=re.escape(f": {left} vs {right}") + "$"):
         replace(spec, **changes)
 
@@ -107,6 +110,14 @@ def test_names_tell_specs_apart() -> None:
     specs = [replace(BASE, **change) for change in changes]
     assert len({s.name for s in specs}) == len({s.canonical() for s in specs}) == len(specs)
     assert all(re.fullmatch(r"wgmma_[a-z0-9_]*", s.name) for s in specs)
+
+
+def test_descriptions_name_the_instruction() -> None:
+    kernels = [spec for spec in SPECS.values() if isinstance(spec, WgmmaSpec)]
+    assert {type(k) for k in kernels} > {WgmmaSpec, WgmmaSwappedSpec}
+    for kernel in kernels:
+        (shape,) = re.findall(r"m64n\d+k\d+", "\n".join(kernel.describe()))
+        assert str(kernel.instruction).startswith(f"{shape}."), kernel.name
 
 
 def test_only_hopper_runs_it() -> None:
@@ -158,6 +169,12 @@ def test_requires() -> None:
     assert holds(workspace) and holds(workspace, CHUNKS=2, CHUNK=256)
     assert not holds(workspace, CHUNKS=3, CHUNK=200)
     assert not holds(workspace, M=100000, N=100000, CHUNKS=2, CHUNK=256)
+    swapped = WgmmaSwappedSpec("NT", bm=80, bn=128, bk=64, consumers=2, stages=8, split="serial")
+    assert holds(swapped.requires, M=65) and not holds(swapped.requires, M=64)
+    assert holds(swapped.requires, M=513)
+    workspace = replace(swapped, split="workspace").requires
+    assert holds(workspace, M=65, CHUNKS=2, CHUNK=256) and not holds(workspace, M=64)
+    assert holds(workspace, M=512) and not holds(workspace, M=513)
 
 
 def test_every_layout_turns_its_operands() -> None:
@@ -175,12 +192,17 @@ def test_tables_name_each_kernel_once() -> None:
         for layout in LAYOUTS
         for kernel in (
             *wgmma.specs(layout, dtype),
+            *wgmma.swapped(layout, dtype),
             *wgmma.partial(layout, dtype),
+            *wgmma.swapped_partial(layout, dtype),
         )
     ]
     kernels += [kernel for dtype in ("bf16", "f16") for kernel in wgmma.continued(dtype)]
     assert len({k.name for k in kernels}) == len(kernels)
     assert {k.split for k in kernels} == {*SPLITS, "onto"}
+    for layout in LAYOUTS:
+        shapes = {(k.bm, k.bn) for k in wgmma.swapped(layout, "bf16")}
+        assert len(shapes) == (14 if layout in ("NN", "NT") else 0), "as ADR 118 lists"
 
 
 @pytest.mark.parametrize("wide", [False, True])

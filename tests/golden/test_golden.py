@@ -736,6 +736,7 @@ def test_instructions_are_counted() -> None:
     }
     assert entries(PTX) == ["k"]
     assert forbidden(summary(PTX)) == []
+    assert forbidden({"ld.acquire.cta.shared.u32": 1, "st.volatile.shared.u32": 1}) == []
 
 
 @pytest.mark.parametrize(
@@ -744,6 +745,10 @@ def test_instructions_are_counted() -> None:
         "atom.global.add.f32 %f1, [%rd1], %f2;",
         "@%p1 red.global.add.f32 [%rd1], %f2;",
         "multimem.red.add.f32 [%rd1], %f2;",
+        "ld.acquire.gpu.global.u32 %r1, [%rd1];",
+        "ld.relaxed.sys.u32 %r1, [%rd1];",
+        "st.release.gpu.global.u32 [%rd1], %r1;",
+        "st.volatile.global.u32 [%rd1], %r1;",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], 16;",
         "ex2.approx.f32 %f1, %f2;",
         "ex2.approx.ftz.f32 %f1, %f2;",

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from interp_snippet import run
+from interp_snippet import module, run
 
 from ptxgen.errors import DeadlockFault, RaceFault
 from ptxgen.interp import GlobalMemory
@@ -119,12 +119,14 @@ def check(text: str, writer: int = 1, **settings: object) -> None:
 
 
 def refused(text: str, later: str, earlier: str, said: str = "not ordered with", **of: object):
-    """Checks that a launch ends with a race that names both instructions."""
+    """Checks that a launch ends with a race that names both instructions, one of them a write."""
     with pytest.raises(RaceFault) as caught:
         handed(text, **of)
     fault = caught.value
     assert re.match(later, fault.text), fault
-    assert re.search(rf"line \d+ \({earlier}", str(fault)), fault
+    other = re.search(rf"line (\d+) \(({earlier}.*?)\)", str(fault))
+    assert other and int(other[1]) != fault.line, fault
+    assert re.search(r"\bst\.|\bcp\.", f"{fault.text} {other[2]}"), fault
     assert said in str(fault) and fault.address is not None and fault.cta is not None
 
 
@@ -180,10 +182,20 @@ FLAG = r"(ld|st)\.(acquire|release|global)[.\w]* .*%rd1\]"
         ((("ld.acquire.gpu", "ld.acquire.cta"),), FLAG),
         ((("st.release.gpu", "st"),), FLAG),
         ((("ld.acquire.gpu", "ld"),), FLAG),
+        # The flag is set as two bytes and read as four:
+        ((("st.release.gpu.global.u32", "st.release.gpu.global.u16"),), FLAG),
     ],
 )
 def test_unordered(changes, places, settings) -> None:
     refused(changed(HANDED, *changes), places, places, **settings)
+
+
+@SETTINGS
+def test_flags_that_differ_in_bits_alone(settings) -> None:
+    """A store of -0.0 over +0.0 changes the flag."""
+    text = HANDED.replace(SIGNAL.format("a", 1), SIGNAL.format("a", "0f80000000"))
+    text = text.replace(WAIT.format("b", 1), WAIT.format("b", "0x80000000"))
+    check(changed(text, ("release.gpu.global.u32", "release.gpu.global.f32")), **settings)
 
 
 @SETTINGS
@@ -378,6 +390,14 @@ def test_clusters(settings) -> None:
     for barrier in ("barrier.cluster.arrive;", "barrier.cluster.arrive.aligned;"):
         relaxed = barrier.replace("arrive", "arrive.relaxed")
         refused(changed(CLUSTERS, (barrier, relaxed)), EITHER, EITHER, **pairs)
+
+
+@pytest.mark.parametrize(("size", "a_sm", "most"), [(2, 1, 66), (7, 1, 15), (8, 1, 15), (8, 2, 30)])
+def test_clusters_that_a_gpu_certainly_runs_at_a_time(size: int, a_sm: int, most: int) -> None:
+    """Clusters of more than two CTAs do not cross the boundary of a GPC."""
+    cluster = f".minnctapersm {a_sm}\n.explicitcluster .reqnctapercluster {size}, 1, 1"
+    text = module("", directives=cluster)
+    assert program.decode(text, "main", GlobalMemory(), 90).resident_clusters == most
 
 
 # -- waiting ----------------------------------------------------------------------------

@@ -236,7 +236,10 @@ def store_global(
         part = values if which is None or len(values) == 1 else values[which]
         rows = found.rows(access.dtype, access.vector)
         if wave.causality is not None:
-            same = (rows[offsets // access.width] == part).reshape(len(offsets), -1).all(axis=1)
+            old = rows[offsets // access.width]
+            new = np.ascontiguousarray(np.broadcast_to(part, old.shape), old.dtype)
+            bits = old.view(np.uint8) == new.view(np.uint8)
+            same = bits.reshape(len(offsets), -1).all(axis=1)
             write = partial(wave.causality.write, same=same)
             _follow(wave, access, "write", write, found, offsets, which, lanes)
         rows[offsets // access.width] = part

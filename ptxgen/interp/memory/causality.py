@@ -34,14 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.interp.memory.allocations import Allocation
-from ptxgen.interp.memory.race import (
-    _PENDING,
-    Conflict,
-    Ints,
-    Kind,
-    SharedHistory,
-    Stamps,
-)
+from ptxgen.interp.memory.race import PENDING, Conflict, Ints, Kind, SharedHistory, Stamps
 from ptxgen.interp.text.ordering import GPU, Ordering, ordering
 from ptxgen.interp.text.ptx import Instruction
 
@@ -184,17 +177,23 @@ class _Sites:
     """Semantics of the kernel's memory instructions, by site number."""
 
     known: dict[int, Ordering] = field(default_factory=dict)
+    sizes: set[int] = field(default_factory=set)
+    """Bytes of the elements of strong accesses."""
     scope: Stamps = field(default_factory=lambda: np.full(64, -1, np.int32))
+    itemsize: Stamps = field(default_factory=lambda: np.zeros(64, np.int32))
     is_bulk: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(64, np.bool_))
 
     def find(self, site: int, instruction: Instruction) -> Ordering:
         found = self.known.get(site)
         if found is None:
             found = self.known[site] = ordering(instruction)
+            self.sizes |= {found.itemsize} - {0}
             while site >= len(self.scope):
                 self.scope = np.append(self.scope, np.full(len(self.scope), -1, np.int32))
+                self.itemsize = np.append(self.itemsize, np.zeros(len(self.itemsize), np.int32))
                 self.is_bulk = np.append(self.is_bulk, np.zeros(len(self.is_bulk), np.bool_))
             self.scope[site], self.is_bulk[site] = found.scope, found.is_bulk
+            self.itemsize[site] = found.itemsize
         return found
 
 
@@ -212,8 +211,8 @@ class GlobalHistory:
         self._sites = _Sites()
         self._acquired: list[list[_Acquired]] = [[] for _ in range(history.ctas)]
         self._learnt: set[tuple[int, int]] = set()
-        # By address of a flag: what threads that acquire it learn.
-        self._flags: dict[int, Snapshot] = {}
+        # By address of a flag: its bytes, and what threads that acquire it learn.
+        self._flags: dict[int, tuple[int, Snapshot]] = {}
         # By thread: what relaxed loads have seen and no fence has acquired yet; its latest fence.
         self._seen: dict[int, list[Snapshot]] = {}
         self._fenced: dict[int, Snapshot] = {}
@@ -244,7 +243,7 @@ class GlobalHistory:
         reads.record(granules, own, self._history.stamps(own), site)
         if kind.scope >= GPU and self._flags:
             for address, lane in zip((at + found.base).tolist(), lanes.tolist(), strict=True):
-                flag = self._flags.get(address)
+                flag = self._flag(address, kind)
                 if flag is None:
                     continue
                 if kind.acquires:
@@ -325,7 +324,7 @@ class GlobalHistory:
         kind = self._sites.find(site, instruction)
         shadow, granules, many, own = self._granules(found, at, lanes, width)
         self._check(shadow, granules, many, own, kind, site)
-        shadow.stamp[granules] = _PENDING
+        shadow.stamp[granules] = PENDING
         shadow.writer[granules] = own
         shadow.site[granules] = site
         return InFlight(found, at, width, site)
@@ -367,20 +366,28 @@ class GlobalHistory:
         return _joined(known, {cta: self._history.publish(lane)})
 
     def _acquire(self, lane: int, flag: Snapshot) -> None:
+        """Records an acquire by ``lane``, once for each snapshot ``flag``."""
         if (lane, id(flag)) in self._learnt:
             return
         self._learnt.add((lane, id(flag)))  # which stays alive in the record of the acquire
         stamp = int(self._history.stamps(np.array([lane]))[0])
         self._acquired[lane // self._history.threads].append(_Acquired(lane, stamp, flag))
 
+    def _flag(self, address: int, kind: Ordering) -> Snapshot | None:
+        """Returns the snapshot of the flag at ``address``; None if there is none, or if its size is
+        not that of an access of semantics ``kind``.
+        """
+        itemsize, snapshot = self._flags.get(address, (0, None))
+        return snapshot if itemsize == kind.itemsize else None
+
     def _release(self, address: int, lane: int, kind: Ordering) -> None:
         """Updates the snapshot of the flag at ``address`` for a write by ``lane``."""
         released = self._publish(lane) if kind.releases else self._fenced.get(lane)
-        before = self._flags.get(address) if kind.is_atomic else None
+        before = self._flag(address, kind) if kind.is_atomic else None
         if released is not None and before is not None:
-            self._flags[address] = _joined(before, released)
+            self._flags[address] = kind.itemsize, _joined(before, released)
         elif released is not None:
-            self._flags[address] = released
+            self._flags[address] = kind.itemsize, released
         elif before is None:
             self._flags.pop(address, None)
 
@@ -403,6 +410,7 @@ class GlobalHistory:
         return shadow, granules, many, lanes if many == 1 else np.repeat(lanes, many)
 
     def _byte(self, shadow: _Shadow, granule: int) -> int:
+        """Returns the offset of a granule's first byte in its allocation."""
         return int(granule) * shadow.granule
 
     def _ordered(self, writers: Ints, stamps: Stamps, lanes: Ints) -> NDArray[np.bool_]:
@@ -428,6 +436,9 @@ class GlobalHistory:
     def _covers(
         self, snapshot: Snapshot, homes: Ints, writers: Ints, stamps: Stamps
     ) -> NDArray[np.bool_]:
+        """Returns the mask of accesses of ``writers``, in the CTAs (or clusters) ``homes``, at
+        times ``stamps`` that ``snapshot`` knows of.
+        """
         fine = np.zeros(len(writers), np.bool_)
         for home in np.unique(homes).tolist():
             if home in snapshot:
@@ -439,12 +450,15 @@ class GlobalHistory:
         self, kind: Ordering, sites: Stamps, writers: Ints, lanes: Ints
     ) -> NDArray[np.bool_]:
         """Returns the mask of accesses at ``sites`` by ``writers`` that are morally strong with one
-        of semantics ``kind`` by ``lanes``: both are strong, and each is in the other's scope.
+        of semantics ``kind`` by ``lanes``: both are strong, each is in the other's scope, and they
+        overlap completely, as elements of one size do.
         """
         narrower = np.minimum(self._sites.scope[sites], kind.scope)
         apart = np.where(writers // self._threads == lanes // self._threads, 0, 1)
         apart[self._history.homes(writers) != lanes // self._history.threads] = GPU
-        return narrower >= apart
+        strong: NDArray[np.bool_] = narrower >= apart
+        strong &= self._sites.itemsize[sites] == kind.itemsize
+        return strong
 
     def _check_writes(
         self,
@@ -479,7 +493,7 @@ class GlobalHistory:
                 True,
             )
 
-        pending = stamps == _PENDING
+        pending = stamps == PENDING
         if pending.any():
             refuse(pending, "pending")
         fine = (sites == site) & (writers // self._threads == lanes // self._threads)
@@ -518,7 +532,9 @@ class GlobalHistory:
             i = int(busy.argmax())
             site = int(shadow.flight_site[granules[i]])
             raise Conflict("race", i // many, self._byte(shadow, granules[i]), None, site)
-        for reads in (shadow.weak,) if kind.scope >= GPU else (shadow.weak, shadow.strong):
+        # Strong reads are morally strong with a strong write if all elements have one size.
+        all_strong = kind.scope >= GPU and len(self._sites.sizes) == 1
+        for reads in (shadow.weak,) if all_strong else (shadow.weak, shadow.strong):
             which, (stamps, readers, sites) = reads.find(granules)
             writers = readers.astype(np.int64)
             fine = self._is_strong(kind, sites, writers, lanes[which])

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxgen.interp.memory.race import (
-    _PENDING,
-    _START,
+    PENDING,
+    START,
     Conflict,
     Copy,
     Ints,
@@ -79,7 +79,7 @@ class ProxyHistory(SharedHistory):
         does not record it: later writes cannot conflict with it.
         """
         stamp = self._view(width)[0].take(at // width, axis=0)
-        if stamp.max(initial=_START) > self._low or not stamp.all():
+        if stamp.max(initial=START) > self._low or not stamp.all():
             self._check_writes(stamp, at, lanes, width, reading=True)
 
     def begin(self, at: Ints, lanes: Ints, site: int) -> Reading:
@@ -233,8 +233,8 @@ class ProxyHistory(SharedHistory):
         if not generic.any():
             return
         stamp = self._view(PIECE)[0].take(at // PIECE, axis=0)
-        generic &= stamp > _START
-        generic &= stamp != _PENDING
+        generic &= stamp > START
+        generic &= stamp != PENDING
         if not generic.any():
             return
         i, j = np.nonzero(generic)

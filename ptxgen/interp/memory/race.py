@@ -40,9 +40,9 @@ Masks = NDArray[np.uint32]
 Kind = Literal["race", "pending", "uninitialised", "unfenced", "noncoherent"]
 
 _NEVER = 0  # the stamp of a granule that nothing has written
-_START = 1  # the stamp of initialised data, and the first floor
+START = 1  # the stamp of initialised data, and the first floor
 _ENGINE = 2**30  # added to the stamps of the copy engine's writes, so that no floor reaches them
-_PENDING = 2**31 - 1  # the stamp of a granule that an asynchronous copy in flight will write
+PENDING = 2**31 - 1  # the stamp of a granule that an asynchronous copy in flight will write
 _LOG = 1 << 21  # logged reads from which the log is merged, to bound memory
 _OLDER = 1024  # entries of older reads from which they are compacted, to bound memory
 _ROW: dict[int, np.dtype[Any]] = {
@@ -81,7 +81,7 @@ class Conflict(Exception):  # noqa: N818 - what it is
         other_site: int | None = None,
         other_is_write: bool = False,
     ) -> None:
-        super().__init__(f"{kind} at shared byte {at} (element {index})")
+        super().__init__(f"{kind} at byte {at} (element {index})")
         self.kind, self.index, self.at = kind, index, at
         self.other_lane, self.other_site = other_lane, other_site
         self.other_is_write = other_is_write
@@ -275,12 +275,12 @@ class SharedHistory:
         self._logs: dict[int, _Log] = {}
         self._known_lanes: tuple[Ints, Ints] | None = None
 
-        self._time = _START + 1
-        self._floor: Stamps = np.full(ctas, _START, np.int32)
-        self._low = _START  # the lowest floor
+        self._time = START + 1
+        self._floor: Stamps = np.full(ctas, START, np.int32)
+        self._low = START  # the lowest floor
         # Per warp. Replaced, never changed: the logs of reads refer to them.
         self._clocks: Stamps = np.full(ctas * self.warps, self._time, np.int32)
-        self._aligned: Stamps = np.full(ctas * self.warps, _START, np.int32)
+        self._aligned: Stamps = np.full(ctas * self.warps, START, np.int32)
         self._clock: int | None = self._time  # if all warps' are equal
 
         # Vector clocks: a column per thread, then one per object for writes of its copies.
@@ -301,14 +301,14 @@ class SharedHistory:
         """Marks ``nbytes`` bytes from byte offset ``at`` on as initialised before the kernel
         starts, so that reads of them are neither races nor uninitialised.
         """
-        self._stamp[at // self.granule : -(-(at + nbytes) // self.granule)] = _START
+        self._stamp[at // self.granule : -(-(at + nbytes) // self.granule)] = START
 
     def read(self, at: Ints, lanes: Ints, width: int, site: int) -> None:
         """Checks and records reads of ``width`` bytes at each offset in ``at`` by the thread in
         ``lanes``. ``site``: number of the instruction. Raises Conflict.
         """
         stamp = self._view(width)[0].take(at // width, axis=0)
-        if stamp.max(initial=_START) > self._low or not stamp.all():
+        if stamp.max(initial=START) > self._low or not stamp.all():
             self._check_writes(stamp, at, lanes, width, reading=True)
         reads = self._reads.get(width)
         if reads is None:
@@ -347,7 +347,7 @@ class SharedHistory:
         completes on an object (an mbarrier), not when the issuing thread waits.
         """
         self._check(at, lanes, width)
-        self._record_writes(at, lanes, width, site, _PENDING)
+        self._record_writes(at, lanes, width, site, PENDING)
         copy = Copy(at, lanes, width, site)
         if engine:
             vectors = self._vector_table()
@@ -561,7 +561,7 @@ class SharedHistory:
         lanes, with the times ``stamps``.
         """
         fine: NDArray[np.bool_] = stamps <= self._floor[lanes // self.threads]
-        fine |= (writers == lanes) & (stamps != _PENDING)
+        fine |= (writers == lanes) & (stamps != PENDING)
         if self._vectors is not None:
             fine |= stamps <= self._vectors[self._row[lanes], self._column[writers]]
         return fine
@@ -740,7 +740,7 @@ class SharedHistory:
         value, other = int(stamp[one]), int(writer[one])
         if value == _NEVER:
             raise Conflict("uninitialised", i, byte)
-        kind: Kind = "pending" if value == _PENDING else "race"
+        kind: Kind = "pending" if value == PENDING else "race"
         site = int(self._site[byte // self.granule])
         raise Conflict(kind, i, byte, other if other < self.lanes else None, site, True)
 

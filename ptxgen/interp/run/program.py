@@ -20,6 +20,10 @@ Array = NDArray[Any]
 CACHE_LIMIT = 1 << 16
 """Most PTX statements of all cached programs; a program takes about 3 KB per statement."""
 
+GPC_SMS = (16,) * 7 + (8,)
+"""Least numbers of SMs in the GPCs of a GPU of :data:`CPU_DEVICE_SMS` SMs. The CTAs of a cluster of
+more than two share a GPC; an H200 holds 15 clusters of eight."""
+
 _cache: dict[tuple[str, str, int], Program] = {}
 """Cache of :func:`decode`, least recently used first; programs that any device can run."""
 
@@ -73,12 +77,11 @@ class Program(Kernel):
             anything = np.zeros(1, self.dtype(name))
             origin = np.array([number], DEFINED.dtype)
             self._constants += [(self.slot(name), anything), (self.origins[name], origin)]
-        a_sm = self.entry.directives.get("minnctapersm", (1,))
-        clusters = CPU_DEVICE_SMS * int(a_sm[0]) // self.cluster
-        self.resident_clusters = max(clusters - (self.cluster > 2), 1)
-        """Clusters that run at the same time if CTAs may wait for each other: a CTA on each SM, or
-        as many as the kernel states (.minnctapersm). An H200 holds 15 clusters of eight, not 16, as
-        SMs are grouped.
+        a_sm = int(self.entry.directives.get("minnctapersm", (1,))[0])
+        groups = GPC_SMS if self.cluster > 2 else (CPU_DEVICE_SMS,)
+        self.resident_clusters = max(sum(sms * a_sm // self.cluster for sms in groups), 1)
+        """Clusters that a GPU certainly runs at the same time: a CTA on each SM, or as many as the
+        kernel states (.minnctapersm). Only these may wait for each other.
         """
         self.blocks = sorted(blocks, key=lambda b: b.order)
         self.entry_order = blocks[0].order

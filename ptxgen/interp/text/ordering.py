@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxgen.interp.text.ptx import Instruction
+from ptxgen.interp.text.ptx import SIZES, Instruction
 
 CTA, CLUSTER, GPU, SYS = range(4)
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": SYS}
@@ -30,6 +30,10 @@ class Ordering:
     """Whether it is performed in the async proxy (bulk and tensor copies)."""
     is_noncoherent: bool = False
     """Whether it assumes that no thread writes the data during the launch (ld.global.nc)."""
+    itemsize: int = 0
+    """Bytes of an element of a strong access (vectors and packed types have several elements); 0 if
+    the access is weak.
+    """
 
 
 def ordering(instruction: Instruction) -> Ordering:
@@ -51,6 +55,7 @@ def ordering(instruction: Instruction) -> Ordering:
         releases=bool(orders & {"release", "acq_rel"}),
         is_atomic=is_atomic,
         is_noncoherent="nc" in modifiers,
+        itemsize=SIZES[modifiers[-1].removesuffix("x2")] if scope >= CTA else 0,
     )
 
 

@@ -16,6 +16,13 @@ class Tile(Protocol):
     def swizzle(self) -> int: ...
 
 
+class Instruction(Protocol):
+    """Protocol of a wgmma instruction (:class:`ptxgen.spec.wgmma.Instruction`)."""
+
+    @property
+    def accumulators(self) -> int: ...
+
+
 class Kernel(Protocol):
     """Protocol of a kernel that is made of parts (:class:`ptxgen.spec.wgmma.WgmmaSpec`)."""
 
@@ -37,6 +44,8 @@ class Kernel(Protocol):
     def cluster_n(self) -> int: ...
     @property
     def ctas(self) -> int: ...
+    @property
+    def instruction(self) -> Instruction: ...
     @property
     def spilled_sums(self) -> int | None: ...
     @property

@@ -50,11 +50,7 @@ class Serial(Split):
     macros: ClassVar[str] = "wgmma/split/serial.cuh.j2"
 
     def check(self, kernel: Kernel) -> None:
-        held, most = (
-            self.spilled_sums,
-            kernel.bn // 2,
-        )  # sums of a thread, of 64 rows for 128 threads
-        name = kernel.name
+        name, held, most = kernel.name, self.spilled_sums, kernel.instruction.accumulators
         check(held % 4 == 0 <= held <= most, name, "held is a multiple of 4 up to", held, most)
 
 

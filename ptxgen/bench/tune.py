@@ -29,7 +29,7 @@ from ptxgen.bench.quantized_cases import QuantizedCase
 from ptxgen.bench.results import columns
 from ptxgen.bench.runner import add_list
 from ptxgen.bench.timed_routes import environment, points, read_rows, row_points
-from ptxgen.cost.fit import FAR, Point, Regret, fit, fit_with_prior, held_out
+from ptxgen.cost.fit import FAR, NO_PRIOR, Point, Regret, fit, fit_with_prior, held_out
 from ptxgen.cost.gpu import TYPICAL, Rates
 from ptxgen.cost.tuning import FALLBACK, FOLDER, Constants, Tuning, read, tuning_name, write
 from ptxgen.errors import OptionError
@@ -134,13 +134,21 @@ def tables(
     return found
 
 
-def tasks(keys: Iterable[Key], count: int, seed: int, arch: str, sms: int) -> list[Task]:
+def tasks(
+    keys: Iterable[Key],
+    count: int,
+    seed: int,
+    arch: str,
+    sms: int,
+    kinds: Sequence[str] = draw.KINDS,
+) -> list[Task]:
     """Returns tasks for the first ``count`` random problems that ``seed`` draws for every table.
 
     All tables' first problems come first, then all second ones, so that a run that is stopped has
-    measured every table. ``arch``, ``sms``: the GPU.
+    measured every table. ``arch``, ``sms``: the GPU. ``kinds``: kinds of products of dense
+    operands, which take turns.
     """
-    drawn = zip(*(_drawn(key, count, seed) for key in keys), strict=True)
+    drawn = zip(*(_drawn(key, count, seed, kinds) for key in keys), strict=True)
     return _tasks(chain.from_iterable(drawn), arch, sms)
 
 
@@ -169,9 +177,9 @@ def _tasks(drawn: Iterable[Tuned | None], arch: str, sms: int) -> list[Task]:
     return list(found.values())
 
 
-def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
-    """Returns the first ``count`` random problems that ``seed`` draws for table ``key``; None in
-    place of those that are too large.
+def _drawn(key: Key, count: int, seed: int, kinds: Sequence[str]) -> list[Tuned | None]:
+    """Returns the first ``count`` random problems that ``seed`` draws for table ``key``, of
+    ``kinds`` in turn; None in place of those that are too large.
     """
     dtype = TABLES[key].dtypes[0]
     if key[0] == "int4":
@@ -180,7 +188,9 @@ def _drawn(key: Key, count: int, seed: int) -> list[Tuned | None]:
         return [*_weighted(key, count, seed)]
     found: list[Tuned | None] = []
     results = ("", "f32") if "ITEM_C" in TABLES[key].space.names and ITEMSIZE[dtype] == 2 else ("",)
-    for number, shape in enumerate(draw.shapes(count, seed, dtype)):
+    each = [draw.shapes(count, seed, dtype, kind) for kind in kinds]
+    for number in range(count):
+        shape = each[number % len(kinds)][number // len(kinds)]
         case = replace(case_of(key, shape, number), result=results[number % len(results)])
         m, n, k = case.product
         found.append(case if draw.admitted(Shape(m, k, n), ITEMSIZE[dtype]) else None)
@@ -357,11 +367,16 @@ class Report:
 
 
 def learn(
-    journal: Journal, keys: Iterable[Key], rates: Rates, before: Mapping[str, Constants]
+    journal: Journal,
+    keys: Iterable[Key],
+    rates: Rates,
+    before: Mapping[str, Constants],
+    prior: Mapping[str, Constants] = NO_PRIOR,
 ) -> tuple[dict[str, Constants], list[Report]]:
     """Fits the constants of the kernels of tables ``keys``; returns them, and reports of regret.
 
-    Kernels whose first table is not in ``keys`` keep their constants of ``before``.
+    Kernels whose first table is not in ``keys`` keep their constants of ``before``. ``prior``: as
+    in :func:`ptxgen.cost.fit.fit`.
     """
     h = journal.header
     tuning = Tuning(h.gpu, h.sms, h.arch, str(h), rates)
@@ -376,13 +391,13 @@ def learn(
             note(f"{name}: not measured, left as it is")
             continue
         measured = points(records, tuning, held)
-        lost = held_out(measured)
+        lost = held_out(measured, partial(fit, prior=prior))
         formats = sorted({r.problem.format for r in records})
         for band in (*NAMES, "batches", *(formats if len(formats) > 1 else ()), ALL):
             inside = {at: x for at, x in lost.items() if band in (_band(at), at.format, ALL)}
             reports.append(Report(name, band, Regret.of(inside)))
         known += measured
-    return fit(known), reports  # together: tables share kernels
+    return fit(known, prior), reports  # together: tables share kernels
 
 
 def _band(problem: Problem) -> str:
@@ -390,7 +405,11 @@ def _band(problem: Problem) -> str:
 
 
 def write_tuning(
-    journal: Journal, keys: Iterable[Key], path: Path, rates: Rates | None = None
+    journal: Journal,
+    keys: Iterable[Key],
+    path: Path,
+    rates: Rates | None = None,
+    hold: bool = False,
 ) -> list[Report]:
     """Fits the constants of tables ``keys`` and writes them to the tuning file ``path``.
 
@@ -398,14 +417,15 @@ def write_tuning(
     those of kernels that are in no table any more are removed. Kernels of other tables that the
     tuning lacks are held at the constants of :data:`~ptxgen.cost.tuning.FALLBACK` in the fit. If
     ``path`` is another GPU's tuning, only kernel constants are written: they are relative to the
-    peak rates of the GPU that was measured.
+    peak rates of the GPU that was measured. ``hold``: the tuning's constants are the fit's prior.
     """
     h = journal.header
     before = read(path) if path.exists() else None
     rates = rates or h.rates or (before.rates if before else TYPICAL[h.arch])
     known = before.kernels if before else {}
     borrowed = read(FOLDER / f"{FALLBACK}.json").kernels
-    constants, reports = learn(journal, keys, rates, {**borrowed, **known})
+    prior = known if hold else NO_PRIOR
+    constants, reports = learn(journal, keys, rates, {**borrowed, **known}, prior)
     kernels = _current({**known, **constants})
     if before and path.stem != tuning_name(h.gpu, h.sms):
         write(replace(before, kernels=kernels), path)
@@ -497,7 +517,7 @@ def _work(options: argparse.Namespace) -> int:
     header = journal.header
     path = _tuning_path(options, header)
     rates = None if options.learn else measure.rates()
-    reports = write_tuning(journal, _keys(options), path, rates)
+    reports = write_tuning(journal, _keys(options), path, rates, options.hold)
     emit(f"{path.stem}: time of the chosen kernel / of the fastest, where K and N were not learnt")
     emit(report_table(reports))
     emit(f"wrote {path}")
@@ -534,7 +554,7 @@ def _measured(options: argparse.Namespace) -> tuple[Journal, int]:
             "of kernels that have changed since are not measured again (--fresh does)"
         )
     drawn = options.seed, arch, sms
-    wanted = tasks(_keys(options), options.random, *drawn)
+    wanted = tasks(_keys(options), options.random, *drawn, options.kinds)
     wanted += batches(_keys(options), options.batches, *drawn)
     todo = missing(wanted, journal)
     note(
@@ -575,6 +595,8 @@ def _parser() -> argparse.ArgumentParser:
     add_list(parser, "--layout", f"of {', '.join(LAYOUTS)} (all)", LAYOUTS, default=[*LAYOUTS])
     plans = "of chunks and chain (weight gradients that are continued) (all)"
     add_list(parser, "--plan", plans, PLANS, default=[*PLANS])
+    kinds = "of random problems of dense operands, which take turns (all)"
+    add_list(parser, "--kinds", kinds, draw.KINDS, default=[*draw.KINDS])
     for name, usual, metavar, what in (
         ("--random", PROBLEMS, "N", "problems a table"),
         ("--batches", BATCHES, "N", "batches a table that has them"),
@@ -589,6 +611,11 @@ def _parser() -> argparse.ArgumentParser:
         "--journal", type=Path, metavar="FILE", help="(tune-<gpu>_<sms>.jsonl, in this directory)"
     )
     parser.add_argument("--fresh", action="store_true", help="begin the journal anew")
+    parser.add_argument(
+        "--hold",
+        action="store_true",
+        help="keep constants near those of the tuning, which few measurements change little",
+    )
     for name, what in (
         ("--learn", "journals of one GPU (needs none)"),
         ("--rows", "of `ptxgen bench ops --random --regret --save`"),

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from statistics import geometric_mean
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,11 +50,12 @@ DESCENT = 150
 FOLDS = 5
 """Groups of problems of a cross-validation, each of which is left out of a fit."""
 HOLD = 0.01
-"""Weight of the prior in :func:`fit_with_prior`: a constant that deviates from its prior by 100 %
+"""Weight of a prior: a constant that deviates from its prior by 100 %
 costs as much as a time with the relative error sqrt(HOLD)."""
 PRIOR, LEAST = (4.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 1.0), 0.05
 """Prior values of the constants in :func:`fit_with_prior`, in the order of TERMS. A deviation from
 a prior is relative to that prior, or to LEAST where the prior is less."""
+NO_PRIOR: Mapping[str, Constants] = MappingProxyType({})
 
 
 class Problem(Protocol):
@@ -83,19 +85,24 @@ class Point:
     held: float = 0.0
 
 
-def fit(of: Iterable[Point]) -> dict[str, Constants]:
+def fit(of: Iterable[Point], prior: Mapping[str, Constants] = NO_PRIOR) -> dict[str, Constants]:
     """Fits the constants of kernels to the measured points ``of``: by :func:`fit_relative_errors`,
     refined by :func:`refine_for_choices`. Returns the constants of TERMS by kernel.
+
+    ``prior``: constants by kernel from which few measurements should not lead far away.
     """
     known = sorted(of, key=attrgetter("problem"))
-    return refine_for_choices(fit_relative_errors(known), known) if known else {}
+    return refine_for_choices(fit_relative_errors(known, prior), known) if known else {}
 
 
-def fit_relative_errors(of: Iterable[Point]) -> dict[str, Constants]:
+def fit_relative_errors(
+    of: Iterable[Point], prior: Mapping[str, Constants] = NO_PRIOR
+) -> dict[str, Constants]:
     """Fits the constants of kernels to measured times by least squares of relative errors.
 
     Kernels that occur in one route are fitted together; groups of kernels without a common route
-    are independent.
+    are independent. ``prior``: constants by kernel, with the weight :data:`HOLD`; other kernels
+    have none.
     """
     groups: list[tuple[set[str], list[Point]]] = []
     for point in of:
@@ -106,7 +113,9 @@ def fit_relative_errors(of: Iterable[Point]) -> dict[str, Constants]:
             members = group[1] + members
         groups.append((kernels, members))
     return {
-        name: c for kernels, members in groups for name, c in _fit_group(kernels, members).items()
+        name: c
+        for kernels, members in groups
+        for name, c in _fit_group(kernels, members, prior).items()
     }
 
 
@@ -177,9 +186,16 @@ def _prior_equations(prior: Floats) -> tuple[Floats, Floats]:
     return np.diag(pull), pull * prior
 
 
-def _fit_group(kernels: set[str], members: Sequence[Point]) -> dict[str, Constants]:
+def _fit_group(
+    kernels: set[str], members: Sequence[Point], prior: Mapping[str, Constants]
+) -> dict[str, Constants]:
     system = _System(kernels, members)
-    return system.named(_solve(system, system.matrix.toarray()))
+    more: tuple[Floats, ...] = ()
+    if held := [name in prior for name in system.names if prior]:
+        wanted = np.concatenate([prior.get(name, PRIOR) for name in system.names])
+        rows = np.repeat(held, len(TERMS))
+        more = tuple(equations[rows] for equations in _prior_equations(wanted))
+    return system.named(_solve(system, system.matrix.toarray(), *more))
 
 
 def _solve(system: _System, matrix: Floats, *more: Floats) -> Floats:

@@ -22,7 +22,7 @@ from steps import problem
 import ptxgen
 from ptxgen import dispatch, reference
 from ptxgen.bench import draw, measure, tune
-from ptxgen.bench.cases import Case, Shape
+from ptxgen.bench.cases import RANDOM, TOKENS, Case, Shape
 from ptxgen.bench.journal import Header, Journal, Record
 from ptxgen.bench.timed_routes import points as points_of
 from ptxgen.bench.timed_routes import route_terms
@@ -73,8 +73,8 @@ def hashed(case: Case, name: str) -> float:
     return round(10 + random.Random(f"{case} {name}").random(), 3)
 
 
-def some_tasks(keys: Sequence[tune.Key] = (NN,), count: int = 3) -> Any:
-    return tune.tasks(keys, count, 5, "sm_90", 132)
+def some_tasks(keys: Sequence[tune.Key] = (NN,), count: int = 3, kinds: Any = (RANDOM,)) -> Any:
+    return tune.tasks(keys, count, 5, "sm_90", 132, kinds)
 
 
 # -- what is measured -----------------------------------------------------------------
@@ -107,6 +107,8 @@ def test_tables_and_problems_are_chosen() -> None:
         "matmul",
     ]
     assert [t.case.shape for t in some_tasks(count=2)] == draw.shapes(2, 5, "f32")
+    turns = [t.case.shape for t in some_tasks(count=3, kinds=draw.KINDS)]
+    assert turns[::2] == draw.shapes(2, 5, "f32") and turns[1:2] == draw.shapes(1, 5, "f32", TOKENS)
     with pytest.raises(OptionError, match="no route table"):
         tune.tables(["f32"], "auto", ["NN"], ["chain"])
 
@@ -342,6 +344,27 @@ def test_one_problem_can_be_learnt_from() -> None:
     points = points_of(records, BARE)
     for method in (fit.fit, fit.fit_with_prior):
         assert [*fit.held_out(points, method)] == [records[0].problem]
+
+
+def test_few_times_change_a_prior_little() -> None:
+    """One problem, measured at half speed, moves constants by less than a fit without a prior does;
+    many problems overrule a prior.
+    """
+    prior = planted(NN)
+    slow = [
+        dataclasses.replace(p, us=2 * p.us, best=2 * p.best)
+        for p in points_of(measured(NN, 1), BARE)
+    ]
+    held, free = (fit.fit_relative_errors(slow, known) for known in (prior, fit.NO_PRIOR))
+    assert held.keys() == free.keys() <= prior.keys()
+
+    def moved(found: Any) -> float:
+        return float(np.mean([np.abs(np.subtract(found[k], prior[k])).sum() for k in found]))
+
+    assert 0 < moved(held) < moved(free) / 2
+    points = points_of(measured(NN, 120), BARE)
+    doubled = {name: tuple(2 * c for c in constants) for name, constants in prior.items()}
+    assert fit.Regret.of(fit.regrets(points, fit.fit_relative_errors(points, doubled))).mean < 1.01
 
 
 def test_one_time_can_be_learnt_from() -> None:

@@ -668,6 +668,8 @@ class WgmmaSwappedSpec(WgmmaSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.ctas == 1, self.name, "CTAs of a cluster", self.ctas, 1)
+        # Warps of a warpgroup read one another's part of the exchange buffer, where such sums lie.
+        check(not self.spilled_sums, self.name, "spilled_sums", self.spilled_sums, None)
 
     def check_columns(self) -> None:
         what = "bm is a multiple of 8 up to 256"
@@ -711,12 +713,11 @@ class WgmmaSwappedSpec(WgmmaSpec):
     @property
     def exchange_bytes(self) -> int:
         """Bytes of a consumer warp's quarter of its warpgroup's buffer, which holds 64 rows of 64
-        16-bit outputs or 32 rows of 64 f32 outputs at a time, and overlays spilled totals. Partial
-        sums need none.
+        16-bit outputs or 32 rows of 64 f32 outputs at a time. Partial sums need none.
         """
         if self.split == "workspace":
             return 0
-        return max(64 * self.pitch16 // 4, 32 * self.pitch32 // 4, self.spilled_bytes)
+        return max(64 * self.pitch16 // 4, 32 * self.pitch32 // 4)
 
 
 @dataclass(frozen=True)

@@ -291,11 +291,14 @@ def places(fired, given, results):
         memory = tensor.untyped_storage()
         spans.append((tensor.data_ptr(), memory.data_ptr() + memory.nbytes(), i))
 
-    def place(word):
+    def place(word, own):
         within = [(word - low, i) for low, high, i in spans if low <= word < high]
-        return min(within) if within else "memory" if word > 1 << 32 else word
+        return min(within) if within else "memory" if own else word
 
-    return [(f.kernel, f.grid, *map(place, f.words)) for f in fired]
+    return [
+        (f.kernel, f.grid, *(place(word, i in f.own) for i, word in enumerate(f.words)))
+        for f in fired
+    ]
 
 
 def several(found):

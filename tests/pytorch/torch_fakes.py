@@ -13,18 +13,36 @@ from ptxgen.runtime import arrays, call, registry
 
 
 class Fired(NamedTuple):
-    """A launch: the kernel, its grid, and its parameters as numbers of 8 bytes."""
+    """A launch: the kernel, its grid, and its parameters as numbers of 8 bytes; of these, the
+    places of those that are addresses of memory that the GPU allocated.
+    """
 
     kernel: str
     grid: tuple[int, ...]
     words: tuple[int, ...]
+    own: frozenset[int]
 
 
 class Gpu(FakeDevice):
-    """``fired`` has the launches."""
+    """``fired`` has the launches; ``spans``: addresses of what was allocated, freed or not."""
 
     def __init__(self) -> None:
         super().__init__("cuda")
+        self.spans: list[range] = []
+
+    def alloc(self, nbytes: int) -> int:
+        ptr: int = super().alloc(nbytes)
+        self.spans.append(range(ptr, ptr + max(nbytes, 1)))
+        return ptr
+
+    def noted(self, tensor: Any) -> Any:
+        """Notes the memory of a new tensor, which it returns."""
+        memory = tensor.untyped_storage()
+        self.spans.append(range(memory.data_ptr(), memory.data_ptr() + max(memory.nbytes(), 1)))
+        return tensor
+
+    def tensor_map(self, box: Any, pointer: int) -> bytes:
+        return struct.pack("<2Q", box.pointer, pointer).ljust(128, b"\0")
 
     @property
     def fired(self) -> list[Fired]:
@@ -32,7 +50,9 @@ class Gpu(FakeDevice):
         for event in self.events("launch"):
             symbol, grid, packed = event[1], event[2], event[5]
             packed += bytes(-len(packed) % 8)
-            found.append(Fired(symbol, grid, struct.unpack(f"<{len(packed) // 8}Q", packed)))
+            words = struct.unpack(f"<{len(packed) // 8}Q", packed)
+            own = (i for i, word in enumerate(words) if any(word in span for span in self.spans))
+            found.append(Fired(symbol, grid, words, frozenset(own)))
         return found
 
     def called(self, function: Any, *args: Any, **named: Any) -> tuple[Any, list[Fired]]:
@@ -52,12 +72,12 @@ def gpu(monkeypatch: Any) -> Gpu:
         return dataclasses.replace(seen(x, name, stream), kind="cuda", index=0)
 
     def empty(like: Any, shape: Any, dtype: str, where: Any, stream: int) -> Any:
-        tensor = torch.empty(shape, dtype=getattr(torch, dtype))
+        tensor = device.noted(torch.empty(shape, dtype=getattr(torch, dtype)))
         return view(tensor, "out", 0), lambda: tensor
 
     def allocated(torch: Any, index: int, shape: Any, strides: Any, dtype: str) -> Any:
         kind = getattr(torch, dtype)
-        return lambda: torch.empty_strided(shape, strides, dtype=kind)
+        return lambda: device.noted(torch.empty_strided(shape, strides, dtype=kind))
 
     monkeypatch.setattr(registry, "_kinds", dict(registry._kinds))
     registry.register("cuda", lambda: [device])

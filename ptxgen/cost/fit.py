@@ -50,12 +50,13 @@ DESCENT = 150
 FOLDS = 5
 """Groups of problems of a cross-validation, each of which is left out of a fit."""
 HOLD = 0.01
-"""Weight of a prior: a constant that deviates from its prior by 100 %
-costs as much as a time with the relative error sqrt(HOLD)."""
+"""Weight of a prior: a constant that deviates from its prior by 100 % costs as much as a time with
+the relative error sqrt(HOLD)."""
 PRIOR, LEAST = (4.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 1.0), 0.05
 """Prior values of the constants in :func:`fit_with_prior`, in the order of TERMS. A deviation from
 a prior is relative to that prior, or to LEAST where the prior is less."""
 NO_PRIOR: Mapping[str, Constants] = MappingProxyType({})
+"""Prior of a fit to measured times alone: no kernel has one."""
 
 
 class Problem(Protocol):

@@ -104,9 +104,9 @@ def _few(dtype: str) -> list[Route]:
 
 
 def _decode(dtype: str) -> list[Route]:
-    """Returns the decode routes, for few rows of a sequence. They are preferred
-    by DECODE_TILES: TILES_16, the most that a ragged batch may have, is up to 15/16 larger
-    than what a step of decoding has, and the tiles beyond have no rows.
+    """Returns the decode routes, for few rows of a sequence. They are preferred by DECODE_TILES:
+    TILES_16, the most tiles that a ragged batch may have, is up to 15/16 larger than their number
+    in a step of decoding, and the tiles beyond have no rows.
     """
     join = DecodeSpec(part="join", warps=JOINED, dtype=dtype)
     few = FEW_ROWS | SHORT_PROMPTS

@@ -302,10 +302,10 @@ EARLY = {"seed": 2, "early": True}
 @pytest.mark.parametrize(
     ("warps", "part", "settings", "sms"),
     [
-        *((8, "whole", {}, 2), (4, "split", {}, 2)),
+        (4, "split", {}, 2),
         *(
             pytest.param(*c, marks=pytest.mark.long)
-            for c in ((12, "whole", EARLY, 3), (8, "split", EARLY, 3))
+            for c in ((8, "whole", {}, 2), (12, "whole", EARLY, 3), (8, "split", EARLY, 3))
         ),
     ],
 )

@@ -174,7 +174,7 @@ def test_weights_are_prepared_for_products(name):
     same_bits(dx, reference.quantized_linear_dgrad(dy, q), seed=SEED)
 
 
-@pytest.mark.parametrize("layout", ["NT", "NN"])
+@pytest.mark.parametrize("layout", [pytest.param("NT", marks=pytest.mark.long), "NN"])
 def test_every_family_of_kernels_reads_prepared_weights(layout):
     """The kernels of each family, with offsets, with blocks of 32, and with codes of 8 bits."""
     dtype = "bf16"

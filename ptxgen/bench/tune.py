@@ -188,10 +188,10 @@ def _drawn(key: Key, count: int, seed: int, kinds: Sequence[str]) -> list[Tuned 
         return [*_weighted(key, count, seed)]
     found: list[Tuned | None] = []
     results = ("", "f32") if "ITEM_C" in TABLES[key].space.names and ITEMSIZE[dtype] == 2 else ("",)
-    each = [draw.shapes(count, seed, dtype, kind) for kind in kinds]
-    for number in range(count):
-        shape = each[number % len(kinds)][number // len(kinds)]
-        case = replace(case_of(key, shape, number), result=results[number % len(results)])
+    turns = zip(*(draw.shapes(count, seed, dtype, kind) for kind in kinds), strict=True)
+    # Operations and results alternate from turn to turn, so that all kinds have all of them.
+    for turn, shape in [(turn, s) for turn, each in enumerate(turns) for s in each][:count]:
+        case = replace(case_of(key, shape, turn), result=results[turn % len(results)])
         m, n, k = case.product
         found.append(case if draw.admitted(Shape(m, k, n), ITEMSIZE[dtype]) else None)
     return found

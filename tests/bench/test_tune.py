@@ -109,6 +109,8 @@ def test_tables_and_problems_are_chosen() -> None:
     assert [t.case.shape for t in some_tasks(count=2)] == draw.shapes(2, 5, "f32")
     turns = [t.case.shape for t in some_tasks(count=3, kinds=draw.KINDS)]
     assert turns[::2] == draw.shapes(2, 5, "f32") and turns[1:2] == draw.shapes(1, 5, "f32", TOKENS)
+    alternating = [t.case.op for t in some_tasks([TN], 4, draw.KINDS)]
+    assert alternating == ["matmul", "matmul", "linear_wgrad", "linear_wgrad"], "of both kinds"
     with pytest.raises(OptionError, match="no route table"):
         tune.tables(["f32"], "auto", ["NN"], ["chain"])
 

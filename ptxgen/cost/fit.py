@@ -116,7 +116,7 @@ def fit_relative_errors(
     return {
         name: c
         for kernels, members in groups
-        for name, c in _fit_group(kernels, members, prior).items()
+        for name, c in _fit(_System(kernels, members), prior).items()
     }
 
 
@@ -174,11 +174,9 @@ def fit_with_prior(of: Iterable[Point], others: Iterable[str] = ()) -> dict[str,
     if not members:
         return dict.fromkeys(others, PRIOR)
     system = _System({kernel for point in members for kernel in point.terms}, members)
-    matrix = system.matrix.toarray()
-    count, summed = len(system.names), matrix.reshape(len(members), -1, len(TERMS)).sum(axis=1)
-    shared = _solve(system, summed, *_prior_equations(np.array(PRIOR)))
-    found = system.named(_solve(system, matrix, *_prior_equations(np.tile(shared, count))))
-    return dict.fromkeys(others, tuple(shared.tolist())) | found
+    summed = system.matrix.toarray().reshape(len(members), -1, len(TERMS)).sum(axis=1)
+    shared = tuple(_solve(system, summed, *_prior_equations(np.array(PRIOR))).tolist())
+    return dict.fromkeys(others, shared) | _fit(system, dict.fromkeys(system.names, shared))
 
 
 def _prior_equations(prior: Floats) -> tuple[Floats, Floats]:
@@ -187,16 +185,12 @@ def _prior_equations(prior: Floats) -> tuple[Floats, Floats]:
     return np.diag(pull), pull * prior
 
 
-def _fit_group(
-    kernels: set[str], members: Sequence[Point], prior: Mapping[str, Constants]
-) -> dict[str, Constants]:
-    system = _System(kernels, members)
-    more: tuple[Floats, ...] = ()
-    if held := [name in prior for name in system.names if prior]:
-        wanted = np.concatenate([prior.get(name, PRIOR) for name in system.names])
-        rows = np.repeat(held, len(TERMS))
-        more = tuple(equations[rows] for equations in _prior_equations(wanted))
-    return system.named(_solve(system, system.matrix.toarray(), *more))
+def _fit(system: _System, prior: Mapping[str, Constants]) -> dict[str, Constants]:
+    """Fits constants of their own to each kernel of ``system``, near those that ``prior`` has."""
+    wanted = np.concatenate([prior.get(name, PRIOR) for name in system.names])
+    rows = np.repeat([name in prior for name in system.names], len(TERMS))
+    held = [equations[rows] for equations in _prior_equations(wanted)]
+    return system.named(_solve(system, system.matrix.toarray(), *held))
 
 
 def _solve(system: _System, matrix: Floats, *more: Floats) -> Floats:

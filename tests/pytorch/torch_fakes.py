@@ -32,14 +32,17 @@ class Gpu(FakeDevice):
 
     def alloc(self, nbytes: int) -> int:
         ptr: int = super().alloc(nbytes)
-        self.spans.append(range(ptr, ptr + max(nbytes, 1)))
+        self._note(ptr, nbytes)
         return ptr
 
     def noted(self, tensor: Any) -> Any:
         """Notes the memory of a new tensor, which it returns."""
         memory = tensor.untyped_storage()
-        self.spans.append(range(memory.data_ptr(), memory.data_ptr() + max(memory.nbytes(), 1)))
+        self._note(memory.data_ptr(), memory.nbytes())
         return tensor
+
+    def _note(self, ptr: int, nbytes: int) -> None:
+        self.spans.append(range(ptr, ptr + max(nbytes, 1)))
 
     def tensor_map(self, box: Any, pointer: int) -> bytes:
         return struct.pack("<2Q", box.pointer, pointer).ljust(128, b"\0")

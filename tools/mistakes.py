@@ -1631,6 +1631,13 @@ MISTAKES = (
         kernel("grouped_mma_nn_bf16"),
     ),
     Mistake(
+        "a group's next tile is copied over results that are not stored yet",
+        TEMPLATE + "mma/gemm.cu.j2",
+        """schedule.ends("__syncthreads();  // before the exchange buffer becomes the ring")""",
+        """schedule.ends("")""",
+        kernel("grouped_mma_nn_bf16"),
+    ),
+    Mistake(
         "a store of rows that takes the sums of chunks",
         SPEC + "gemm/stores.py",
         "check(sums == self.partial,",

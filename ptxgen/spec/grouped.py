@@ -29,7 +29,7 @@ from ptxgen.numerics.contract import ITEMSIZE, K, M, N, Plan
 from ptxgen.numerics.grouped import GROUPS_MAX
 from ptxgen.spec.abi import Abi, MapBox, Param, ptr
 from ptxgen.spec.base import check
-from ptxgen.spec.gemm import LDA, LDB, MEANINGS, GemmSpec, ctypes, space_of
+from ptxgen.spec.gemm import LDA, LDB, MEANINGS, SMS, GemmSpec, ctypes, space_of
 from ptxgen.spec.gemm.rasters import Raster, WalkGroups
 from ptxgen.spec.gemm.schedules import Groups, Schedule
 from ptxgen.spec.gemm.stores import Rows, Store
@@ -153,7 +153,13 @@ class GroupedSpec(GemmSpec):
 
 
 class GroupedStagedSpec(GroupedSpec):
-    """Base of the grouped kernels whose threads copy tiles; their grid is persistent."""
+    """Base of the grouped kernels whose threads copy tiles; their grid is persistent.
+
+    Tiles of groups of rows reduce over the same K, so that as many CTAs as run at a time share them
+    evenly, and no CTA reads the group table only to find no tile: the host's bound of their number
+    is above the number of tiles that exist. Groups of "sums" differ in length: a CTA takes one
+    tile, and the GPU starts the next where one ends.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]  # a family comes next
@@ -164,6 +170,12 @@ class GroupedStagedSpec(GroupedSpec):
     def schedule(self) -> Raster:
         """Raster that loops over the tiles of all groups."""
         return WalkGroups()
+
+    @property
+    def grid(self) -> Expr:
+        if self.grouped_by == "sums":
+            return super().grid
+        return minimum(self.tiles, SMS * self.slots)
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ def _tc_rows(layout: str) -> tuple[Route, ...]:
         producer_warps=4,
         prefetch=7,
         streamed="b",
+        ctas_per_sm=2,
     )
     return (
         route(
@@ -140,6 +141,7 @@ def _simt(layout: str, over: str) -> tuple[Route, ...]:
     kernel = GroupedSimtSpec(
         layout, 64, 64, 16, 8, 4, 4, 2, 2, 3, a, b,
         split="slices" if over == "rows" else "none", persistent=True, grouped_by=over,
+        ctas_per_sm=3,
     )  # fmt: skip
     return (last(kernel),)
 

@@ -28,8 +28,10 @@ PROBLEMS = [
     (300, 264, 264, (0, 1, 1, 140, 290)),
     (37, 72, 136, (37, 37)),
     (200, 520, 72, (66, 60, 199)),
+    (900, 2008, 72, (66, 60, 700)),
 ]
-"""Rows, columns, depth, and ends: of empty groups, of none, and some that do not ascend."""
+"""Rows, columns, depth, and ends: of empty groups, of none, some that do not ascend, and of more
+tiles than CTAs that run at a time."""
 
 
 def spans(ends):

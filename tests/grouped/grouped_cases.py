@@ -62,6 +62,17 @@ def check(name, case, device):
     same_bits(got, oracle(*given, **how), seed=SEED, spec=name, what=str(case))
 
 
+def check_walk(name, case, device):
+    """Runs a case, of a shape that no other has, on a device of one SM, whose few CTAs walk over
+    more tiles than they are.
+    """
+    found, device.sms = device.sms, 1
+    try:
+        check(name, case, device)
+    finally:
+        device.sms = found
+
+
 def check_pitched(name, case, device):
     """Runs a case with rows at a pitch of whole 16-byte units, which no NumPy array has, and
     compares it with the oracle.
@@ -121,6 +132,8 @@ def products(name):
     if spec.dtype == "f16":
         found = [found[turn % len(found)]]
     checks = [functools.partial(check, name, case) for case in found]
+    walk = Case(ends, rows + 2, 5 * unit, 2 * spec.bk + unit, wide=True)
+    checks.append(functools.partial(check_walk, name, walk))
     if spec.grouped_by == "rows" and spec.dtype != "f16":
         checks.append(functools.partial(check_pitched, name, Case(ODD, 19, 24, 32)))
     return checks

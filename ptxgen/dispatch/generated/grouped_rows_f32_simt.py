@@ -10,8 +10,8 @@ from ptxgen.dispatch.choice import Candidate, Choice, Time
 
 # GROUPED_SIMT: kernel
 GROUPED_SIMT = {
-    "grouped_nn_rows_f32_simt": ("grouped_simt_nn_f32_64x64x16_2def12",),
-    "grouped_nt_rows_f32_simt": ("grouped_simt_nt_f32_64x64x16_5e7ebc",),
+    "grouped_nn_rows_f32_simt": ("grouped_simt_nn_f32_64x64x16_5e86f6",),
+    "grouped_nt_rows_f32_simt": ("grouped_simt_nt_f32_64x64x16_84a2ca",),
 }
 
 
@@ -23,6 +23,6 @@ def candidates(
     # 0: everything else: any size, alignment and plan
     for kernel in GROUPED_SIMT[table]:
         choice = Choice(
-            0, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
+            0, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), sms * 3),), (),
         )
         yield Candidate(0.0, choice)

@@ -31,8 +31,8 @@ GROUPED_WGMMA3 = {
 }
 # GROUPED_MMA: kernel
 GROUPED_MMA = {
-    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_16x64x128_d2ae5d",),
-    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_16x64x128_91b959",),
+    "grouped_nn_rows_half_tc": ("grouped_mma_nn_bf16_16x64x128_f32ead",),
+    "grouped_nt_rows_half_tc": ("grouped_mma_nt_bf16_16x64x128_5f5903",),
 }
 # GROUPED_MMA1: kernel
 GROUPED_MMA1 = {
@@ -110,7 +110,7 @@ def candidates(
             and m <= groups * 16
         ):
             choice = Choice(
-                4, (kernel,), (min((m // 16 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
+                4, (kernel,), (min((m // 16 + min(groups + 1, m)) * -(-n // 64), sms * 2),), (),
             )
             yield Candidate(0.0, choice)
             return
@@ -118,7 +118,7 @@ def candidates(
     for kernel in GROUPED_MMA1[table]:
         if align_a >= 16 and align_b >= 16 and (chunk % 64 == 0 or chunks <= 1):
             choice = Choice(
-                5, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
+                5, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), sms * 2),), (),
             )
             yield Candidate(0.0, choice)
             return
@@ -126,7 +126,7 @@ def candidates(
     for kernel in GROUPED_MMA2[table]:
         if chunk % 32 == 0 or chunks <= 1:
             choice = Choice(
-                6, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), 2147483647),), (),
+                6, (kernel,), (min((m // 64 + min(groups + 1, m)) * -(-n // 64), sms * 3),), (),
             )
             yield Candidate(0.0, choice)
             return

@@ -19,7 +19,7 @@ def candidates(
     # 0: everything else: any size, alignment and plan
     if chunks <= 1:
         choice = Choice(
-            0, ("grouped_simt_tn_f32_64x64x16_97a716",), (min(tiles_64x64 * groups, 2147483647),),
+            0, ("grouped_simt_tn_f32_64x64x16_9cd0f7",), (min(tiles_64x64 * groups, 2147483647),),
             (),
         )
         yield Candidate(0.0, choice)

@@ -68,7 +68,8 @@ THIN: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
         "NT": lambda: (
             _gemm("NT", (2, 32, 128), (1, 1), (2, 16), (1, 2), 5, "kvector"),
             _gemm("NT", (4, 16, 128), (1, 1), (4, 8), (1, 2), 6, "kvector"),
-            _gemm("NT", (8, 128, 64), (2, 2), (4, 8), (1, 8), 3, "kvector"),
+            _gemm("NT", (2, 64, 64), (1, 2), (2, 16), (1, 2), 5, "kvector"),
+            _gemm("NT", (4, 64, 64), (2, 2), (2, 16), (1, 2), 5, "kvector"),
             _gemm("NT", (16, 128, 64), (4, 4), (4, 8), (1, 4), 3, "kvector"),
             _gemm("NT", (32, 64, 32), (4, 4), (8, 4), (1, 4), 3, "kvector", ctas=4),
             _gemm("NT", (16, 16, 64), (2, 2), (4, 8), (2, 1), 5, "kvector", ctas=3),

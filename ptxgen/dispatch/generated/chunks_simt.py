@@ -46,12 +46,13 @@ ROUTES = Routes({
         (15, 0, 0, (15,)),
         # few rows, one chunk: the weight is read once
         (16, 16, 16, (16,)), (17, 16, 16, (17,)), (18, 16, 16, (18,)), (19, 16, 16, (19,)),
-        (20, 16, 16, (20,)), (21, 16, 16, (21,)), (22, 0, 0, (22,)), (23, 0, 0, (23,)),
+        (20, 16, 16, (20,)), (21, 16, 16, (21,)), (22, 16, 16, (22,)), (23, 0, 0, (23,)),
+        (24, 0, 0, (24,)),
         # reductions of one chunk
-        (24, 16, 16, (24,)), (25, 0, 0, (25,)), (26, 16, 16, (26,)), (27, 16, 16, (27,)),
-        (28, 0, 0, (28,)), (29, 0, 0, (29,)),
+        (25, 16, 16, (25,)), (26, 0, 0, (26,)), (27, 16, 16, (27,)), (28, 16, 16, (28,)),
+        (29, 0, 0, (29,)), (30, 0, 0, (30,)),
         # everything else: any size, alignment and plan
-        (30, 0, 0, (30,)),
+        (31, 0, 0, (31,)),
     ),
     "tn_chunks_f32_simt": (
         # split-K: a CTA for each tile and chunk
@@ -218,16 +219,18 @@ SIMT3 = {
     "nt_chunks_f32_simt": (
         (16, "simt_nt_f32_2x32x128_e2410b", 1, 2, 32, 128),
         (17, "simt_nt_f32_4x16x128_ae34aa", 1, 4, 16, 128),
-        (20, "simt_nt_f32_32x64x32_9b75c0", 4, 32, 64, 32),
-        (21, "simt_nt_f32_16x16x64_e84837", 3, 16, 16, 64),
-        (22, "simt_nt_f32_4x32x64_a909cd", 1, 4, 32, 64),
-        (23, "simt_nt_f32_8x32x64_c8001e", 2, 8, 32, 64),
-        (24, "simt_nt_f32_128x128x16_d03182", 2, 128, 128, 16),
-        (25, "simt_nt_f32_128x128x8_fa8ad6", 2, 128, 128, 8),
-        (26, "simt_nt_f32_32x32x32_7dfda1", 4, 32, 32, 32),
-        (27, "simt_nt_f32_64x64x16_b03b2d", 4, 64, 64, 16),
-        (28, "simt_nt_f32_32x64x16_f428c0", 4, 32, 64, 16),
-        (29, "simt_nt_f32_16x32x32_9a6131", 4, 16, 32, 32),
+        (18, "simt_nt_f32_2x64x64_71165f", 1, 2, 64, 64),
+        (19, "simt_nt_f32_4x64x64_04a1be", 1, 4, 64, 64),
+        (21, "simt_nt_f32_32x64x32_9b75c0", 4, 32, 64, 32),
+        (22, "simt_nt_f32_16x16x64_e84837", 3, 16, 16, 64),
+        (23, "simt_nt_f32_4x32x64_a909cd", 1, 4, 32, 64),
+        (24, "simt_nt_f32_8x32x64_c8001e", 2, 8, 32, 64),
+        (25, "simt_nt_f32_128x128x16_d03182", 2, 128, 128, 16),
+        (26, "simt_nt_f32_128x128x8_fa8ad6", 2, 128, 128, 8),
+        (27, "simt_nt_f32_32x32x32_7dfda1", 4, 32, 32, 32),
+        (28, "simt_nt_f32_64x64x16_b03b2d", 4, 64, 64, 16),
+        (29, "simt_nt_f32_32x64x16_f428c0", 4, 32, 64, 16),
+        (30, "simt_nt_f32_16x32x32_9a6131", 4, 16, 32, 32),
     ),
     "tn_chunks_f32_simt": (
         (15, "simt_tn_f32_8x64x64_589873", 1, 8, 64, 64),
@@ -264,20 +267,13 @@ SIMT3 = {
 # SIMT4: launch, kernel, c1
 SIMT4 = {
     "nn_chunks_f32_simt": ((21, "simt_nn_f32_64x64x16_ec29b0", 512),),
-    "nt_chunks_f32_simt": ((30, "simt_nt_f32_64x64x16_81759e", 512),),
+    "nt_chunks_f32_simt": ((31, "simt_nt_f32_64x64x16_81759e", 512),),
     "tn_chunks_f32_simt": ((23, "simt_tn_f32_64x64x16_5023a5", 512),),
     "tt_chunks_f32_simt": ((5, "simt_tt_f32_64x64x16_01a09e", 512),),
     "nn_chunks_half_simt": ((5, "simt_nn_bf16_64x64x16_5477c2", 256),),
     "nt_chunks_half_simt": ((5, "simt_nt_bf16_64x64x16_e40695", 256),),
     "tn_chunks_half_simt": ((7, "simt_tn_bf16_64x64x16_5b6def", 256),),
     "tt_chunks_half_simt": ((3, "simt_tt_bf16_64x64x16_409d22", 256),),
-}
-# SIMT5: launch, kernel, bm, c1, c2
-SIMT5 = {
-    "nt_chunks_f32_simt": (
-        (18, "simt_nt_f32_8x128x64_d560a2", 8, 1024, 544),
-        (19, "simt_nt_f32_16x128x64_9d7a98", 16, 2048, 576),
-    ),
 }
 
 
@@ -352,14 +348,16 @@ def candidates(
         launches[launch] = us, kernel, min(tiles_64x64, 2147483647), {}
     operands1 = (m + n) * k * 4
     stores2 = m * n * 4
-    for launch, kernel, bm, c1, c2 in fitting.rows(SIMT5) if arch in SOME_0 else ():
-        tiles = -(-m // bm) * -(-n // 128)
-        if chunks <= 1 and tiles <= 2147483647:
-            us = time(
-                kernel, "fma", 1, sms, tiles, -(-k // 64), k * c1, tiles * k * c2, operands1,
-                stores2,
-            )
-            launches[launch] = us, kernel, tiles, {}
+    tiles_16x128 = -(-m // 16) * -(-n // 128)
+    if (
+        table == "nt_chunks_f32_simt" and arch in SOME_0 and 20 in fitting and chunks <= 1
+        and tiles_16x128 <= 2147483647
+    ):
+        us = time(
+            "simt_nt_f32_16x128x64_9d7a98", "fma", 1, sms, tiles_16x128, -(-k // 64), k * 2048,
+            tiles_16x128 * k * 576, operands1, stores2,
+        )
+        launches[20] = us, "simt_nt_f32_16x128x64_9d7a98", tiles_16x128, {}
     operands2 = 0 + k * -(-m // 4) * 16
     pieces_k_m4 = k * -(-m // 4)
     ctas = -(-pieces_k_m4 // 512)

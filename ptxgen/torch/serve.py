@@ -336,17 +336,13 @@ class _Overrides:
         self._patches = Patches({**patches(kinds, self._count), "bitsandbytes": self._serve_4bit})
         self._patches.open()
 
-    def _override(self, library: Any, planned: Iterable[tuple[Any, str, Make]]) -> None:
-        """Overrides operators by kernels of ``library``. ``planned``: operators, dispatch keys, and
-        makers of the overrides.
-        """
+    def _override(self, library: Any, planned: Iterable[_Override]) -> None:
+        """Overrides operators by kernels of ``library``."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
-            for op, key, make in planned:
-                own = torch.library.get_kernel(op, key)
-                made = make(op, self.blocks, _original(op, own, key))
-                library.impl(op, made.kernel, key)
-                self.seen.add(op)
+            for each in planned:
+                library.impl(each.op, each.kernel(self.blocks), each.key)
+                self.seen.add(each.op)
 
     def _remove(self) -> None:
         library, self._library = self._library, None
@@ -374,7 +370,7 @@ class _Overrides:
         self._override(
             library,
             (
-                (op, key, partial(_BelowAutograd, direct=direct))
+                _Override(op, key, partial(_BelowAutograd, direct=direct))
                 for op, direct in ops
                 for key in map(str.upper, self.kinds)
                 if op is not None and _runs(op.name(), key)
@@ -385,14 +381,38 @@ class _Overrides:
 _overrides = _Overrides()
 
 
-def _original(op: Any, kernel: Any, key: str) -> Callable[..., Any]:
-    """Returns PyTorch's own kernel of ``op`` for dispatch key ``key``, as a function. The key is
-    bound to it, as computing the keys in each call costs a quarter of a microsecond.
+class _Override:
+    """Overriding kernel of an operator for a dispatch key, for all ``batch_invariant()`` blocks of
+    the process: it is made for the first, as its code takes three quarters of the time of entering.
+
+    ``make``: creates the object whose ``kernel`` overrides the operator.
     """
-    if op in (torch.ops.aten.pow.Scalar, torch.ops.aten.pow.Scalar_out):
-        return _scalar_power
-    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
-    return partial(kernel.call_boxed, keys)
+
+    def __init__(self, op: Any, key: str, make: Make) -> None:
+        self.op, self.key, self._make = op, key, make
+        self._made: Any = None
+        self._original: partial[Any] | None = None
+
+    def kernel(self, blocks: list[batch_invariant]) -> Callable[..., Any]:
+        """Returns the overriding kernel. It calls what is now PyTorch's own kernel, which another
+        library may have replaced since the last block.
+        """
+        own = torch.library.get_kernel(self.op, self.key)
+        # The keys are bound: computing them in each call costs a quarter of a microsecond.
+        original = partial(own.call_boxed, _key_set(self.key))
+        if self._original is None:
+            self._original = original
+            scalar = self.op in (torch.ops.aten.pow.Scalar, torch.ops.aten.pow.Scalar_out)
+            self._made = self._make(self.op, blocks, _scalar_power if scalar else original)
+        else:  # rebound in place: generated code has this object
+            self._original.__setstate__((original.func, original.args, {}, None))  # type: ignore[attr-defined]
+        found: Callable[..., Any] = self._made.kernel
+        return found
+
+
+@cache
+def _key_set(key: str) -> Any:
+    return torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
 
 
 def _scalar_power(base: Any, exponent: Any, **out: Any) -> Any:
@@ -411,11 +431,9 @@ open blocks and PyTorch's kernel, and return an object whose ``kernel`` is the o
 
 
 @cache
-def _planned(key: str, ours: bool) -> list[tuple[Any, str, Make]]:
-    """Returns (operator, dispatch key, maker of the override) for each override on device type
-    ``key``; ``ours``: whether ptxgen computes there.
-    """
-    return list(_plan(key) if ours else _counted(key))
+def _planned(key: str, ours: bool) -> list[_Override]:
+    """Returns the overrides on device type ``key``; ``ours``: whether ptxgen computes there."""
+    return [_Override(*each) for each in (_plan(key) if ours else _counted(key))]
 
 
 @cache

@@ -782,7 +782,7 @@ def test_strict_sees_other_libraries_and_layouts():
 
 def test_every_operator_is_in_one_list():
     """Every kernel of the device is free by a reason, or overridden: served, or unknown."""
-    planned = {op for op, _, _ in serve._planned("CPU", True)}
+    planned = {each.op for each in serve._planned("CPU", True)}
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     names = [n for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::")]
     ops = [unserved.overload(n) for n in names if has(n, "CPU")]
@@ -804,6 +804,25 @@ def test_random_numbers_are_unknown():
     assert unserved.reason(unserved.overload("aten::scatter_.reduce")) is None
     assert unserved.reason(unserved.overload("aten::_foreach_norm.Scalar")) is None
     assert unserved.reason(unserved.overload("aten::_foreach_mul.Scalar")) == unserved.POINTWISE
+
+
+def test_kernels_are_made_once_and_call_what_pytorch_has_now(monkeypatch):
+    x = rows_of((3, 8))
+    with pt.batch_invariant():
+        own = torch.cdist(x, x)  # ptxgen does not compute it
+    frames = []
+    monkeypatch.setattr(serve, "_frame", lambda *given: frames.append(given))
+    theirs = torch.library.Library("aten", "IMPL")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"[\s\S]*previously registered kernel")
+        theirs.impl("_cdist_forward", lambda a, b, *_: a + b + 5, "CPU")
+    with pt.batch_invariant() as block:
+        assert torch.equal(torch.cdist(x, x), x + x + 5)
+        assert block.unknown["aten._cdist_forward.default"] == 1
+    theirs._destroy()
+    with pt.batch_invariant():
+        assert torch.equal(torch.cdist(x, x), own)
+    assert not frames
 
 
 def test_a_block_that_cannot_be_entered_leaves_nothing(monkeypatch):

@@ -1168,14 +1168,14 @@ MISTAKES = (
         "ptxgen/spec/gemm/__init__.py",
         '("CHUNK", maximum(1, minimum(K, plan.chunk))),',
         '("CHUNK", maximum(1, minimum(K, select(N <= 8, 64, plan.chunk)))),',
-        tests("test_slices.py", "element_knows"),
+        (*tests("test_slices.py", "element_knows and (0-64 or 1-128)"), "--long"),
     ),
     Mistake(
         "products of groups in chunks of twice the length",
         "ptxgen/spec/grouped.py",
         'space_of("grouped products", plan,',
         'space_of("grouped products", Plan(plan.name, plan.chunk * 2),',
-        tests("test_slices.py", "element_knows"),
+        (*tests("test_slices.py", "element_knows and (0-64 or 1-128)"), "--long"),
     ),
     Mistake(
         "an oracle whose weight gradients are one chain",

@@ -281,9 +281,9 @@ MODELS = "graph-transformers"
 LAYOUTS = "NN and NT are `linear` of x [M, K] with weights [K, N] and [N, K]. Cases are M x K x N."
 
 
-def _random(dtype: str, about: str) -> Section:
+def _random(dtype: str, about: str, drawn: str = "--random 60") -> Section:
     """Returns the report's section on random products of ``dtype`` against cuBLAS; ``about``: its
-    introduction.
+    introduction; ``drawn``: options of the draw.
     """
     return Section(
         title=f"Products, {dtype}",
@@ -295,7 +295,7 @@ def _random(dtype: str, about: str) -> Section:
                 peer=CUBLAS,
                 area=Gemm,
                 files=(f"random-{dtype}", f"gemm-{dtype}"),
-                options=f"--dtype {dtype} --random 60 --seed {{seed}}",
+                options=f"--dtype {dtype} {drawn} --seed {{seed}}",
                 read=_products,
             ),
         ),
@@ -304,7 +304,7 @@ def _random(dtype: str, about: str) -> Section:
 
 SECTIONS = (
     _random("bf16", f"Random products. {LAYOUTS}"),
-    _random("f16", "Random products, as above."),
+    _random("f16", "Random products, as above.", "--random 67 --kinds random"),
     _random("f32", "Random products, as above."),
     Section(
         title="Products, f64",

@@ -14,6 +14,7 @@ from ptxgen import reference
 from ptxgen.numerics.contract import ACTIVATIONS, ITEMSIZE
 from ptxgen.program.launch import launch
 from ptxgen.spec import OUT_F32, Problem
+from ptxgen.spec.grouped import GroupedStagedSpec
 from ptxgen.tiles import SPECS
 from ptxgen.tiles.gemm import WIDTH_OF
 
@@ -132,8 +133,9 @@ def products(name):
     if spec.dtype == "f16":
         found = [found[turn % len(found)]]
     checks = [functools.partial(check, name, case) for case in found]
-    walk = Case(ends, rows + 2, 5 * unit, 2 * spec.bk + unit, wide=True)
-    checks.append(functools.partial(check_walk, name, walk))
+    if isinstance(spec, GroupedStagedSpec) and spec.grouped_by == "rows":
+        walk = Case(ends, rows + 2, 5 * unit, 2 * spec.bk + unit, wide=True)
+        checks.append(functools.partial(check_walk, name, walk))
     if spec.grouped_by == "rows" and spec.dtype != "f16":
         checks.append(functools.partial(check_pitched, name, Case(ODD, 19, 24, 32)))
     return checks

@@ -29,21 +29,22 @@ class Mistake:
     torch: bool = False
 
 
-def tests(file: str, select: str) -> Command:
+def tests(file: str, select: str, *options: str) -> Command:
     """Returns the gate that runs the tests of a file that ``select`` (pytest's ``-k``) matches.
+    ``options``: more of pytest's.
 
     Assertions are not rewritten: messages are shorter, but nothing is recompiled.
     """
     how = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--assert=plain")
     path = next(TESTS.rglob(file), TESTS / file)
-    return (*how, str(path.relative_to(TESTS.parent)), "-k", select)
+    return (*how, str(path.relative_to(TESTS.parent)), "-k", select, *options)
 
 
 def kernel(*names: str) -> Command:
     """Returns the gate that compares bits of the kernels whose names contain ``names``, on the CPU
     device.
     """
-    return *tests("test_interp_kernels.py", " and ".join(("test_bits", *names))), "--long"
+    return tests("test_interp_kernels.py", " and ".join(("test_bits", *names)), "--long")
 
 
 def golden(pattern: str) -> Command:
@@ -58,7 +59,7 @@ def proofs(table: str) -> Command:
 
 def drawn(kind: str, name: str) -> Command:
     """Returns the gate that runs random calls of an operation; ``kind``: "valid" or "bad"."""
-    return *tests("test_calls.py", f"many and {kind} and {name}"), "--long"
+    return tests("test_calls.py", f"many and {kind} and {name}", "--long")
 
 
 BITS: Command = ("-m", "ptxgen", "golden", "bits")
@@ -324,7 +325,7 @@ MISTAKES = (
         SPEC + "row_reductions.py",
         "fits = fits and min((*sizes, *made), default=0) > 1",
         "fits = fits and min(sizes, default=0) > 1",
-        (*tests("test_random_programs.py", "store_every_dtype and bool and 520"), "--long"),
+        tests("test_random_programs.py", "store_every_dtype and bool and 520", "--long"),
     ),
     Mistake(
         "the picked logit negated",
@@ -1168,14 +1169,14 @@ MISTAKES = (
         "ptxgen/spec/gemm/__init__.py",
         '("CHUNK", maximum(1, minimum(K, plan.chunk))),',
         '("CHUNK", maximum(1, minimum(K, select(N <= 8, 64, plan.chunk)))),',
-        (*tests("test_slices.py", "element_knows and (0-64 or 1-128)"), "--long"),
+        tests("test_slices.py", "element_knows and (0-64 or 1-128)", "--long"),
     ),
     Mistake(
         "products of groups in chunks of twice the length",
         "ptxgen/spec/grouped.py",
         'space_of("grouped products", plan,',
         'space_of("grouped products", Plan(plan.name, plan.chunk * 2),',
-        (*tests("test_slices.py", "element_knows and (0-64 or 1-128)"), "--long"),
+        tests("test_slices.py", "element_knows and (0-64 or 1-128)", "--long"),
     ),
     Mistake(
         "an oracle whose weight gradients are one chain",

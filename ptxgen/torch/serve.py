@@ -390,7 +390,7 @@ class _Override:
 
     def __init__(self, op: Any, key: str, make: Make) -> None:
         self.op, self.key, self._make = op, key, make
-        self._made: Any = None
+        self._kernel: Callable[..., Any]
         self._original: partial[Any] | None = None
 
     def kernel(self, blocks: list[batch_invariant]) -> Callable[..., Any]:
@@ -403,11 +403,10 @@ class _Override:
         if self._original is None:
             self._original = original
             scalar = self.op in (torch.ops.aten.pow.Scalar, torch.ops.aten.pow.Scalar_out)
-            self._made = self._make(self.op, blocks, _scalar_power if scalar else original)
+            self._kernel = self._make(self.op, blocks, _scalar_power if scalar else original).kernel
         else:  # rebound in place: generated code has this object
             self._original.__setstate__((original.func, original.args, {}, None))  # type: ignore[attr-defined]
-        found: Callable[..., Any] = self._made.kernel
-        return found
+        return self._kernel
 
 
 @cache

@@ -68,7 +68,7 @@ environments = st.fixed_dictionaries({name: st.integers(1, 1 << 33) for name in 
 
 
 @given(e=integers | predicates, env=environments)
-@settings(max_examples=600)
+@settings(max_examples=1500)
 def test_python_evaluates_to_the_same(e: Expr, env: dict[str, int]) -> None:
     assert eval(e.python(), {}, env) == e.evaluate(env), e.python()
 

@@ -196,7 +196,7 @@ def check_groups(draw: Draw, whole: Any, every: bool) -> None:
 
 
 BLOCKS_RUN = [
-    pytest.param(block, 64 << block % 2, marks=() if block < 1 else pytest.mark.long)
+    pytest.param(block, 64 << block % 2, marks=pytest.mark.long if block else ())
     for block in range(BLOCKS)
 ]
 

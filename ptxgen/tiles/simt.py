@@ -17,6 +17,7 @@ and large outputs keep running totals in shared memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -106,6 +107,8 @@ MEDIUM_SPLIT: LazyDict[str, tuple[SimtSpec, ...]] = LazyDict(
         ),
         "NT": lambda: (
             _gemm("NT", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "floats", slices=1, ctas=2),
+            _gemm("NT", (64, 128, 16), (8, 8), (4, 8), (2, 2), 2, "wide", slices=1, ctas=3),
+            _gemm("NT", (128, 64, 16), (8, 8), (4, 8), (4, 1), 2, "wide", slices=1, ctas=3),
         ),
         "TN": lambda: (
             _gemm("TN", (128, 128, 8), (8, 16), (4, 8), (4, 1), 4, "wide", slices=1, ctas=2),
@@ -232,11 +235,21 @@ def _split_k(layout: str) -> tuple[Route, ...]:
     )
 
 
+def _medium_realigned(layout: str) -> Iterator[Route]:
+    """Yields routes that copy an m-contiguous A whose rows are off 16 bytes, as an odd number of
+    tokens has them, before a kernel of :data:`MEDIUM_SPLIT`.
+    """
+    if layout == "TN":
+        for kernel in MEDIUM_SPLIT[layout][1:]:
+            yield from realign.routes(kernel, operands=("a",))
+
+
 def _chunks(layout: str) -> tuple[Route, ...]:
     return (
         *_split_k(layout),
         *routes(THIN_SPLIT[layout], "few rows: slices of a CTA divide the chunks"),
         *routes(MEDIUM_SPLIT[layout], "more rows: a CTA computes chunks one after another"),
+        *_medium_realigned(layout),
         *routes(THIN[layout], "few rows, one chunk: the weight is read once"),
         *routes(_flat(layout), "one short chunk: stores take most of the time"),
         *routes(_unsplit(layout), "reductions of one chunk"),

@@ -41,6 +41,7 @@ Kind = Literal["race", "pending", "uninitialised", "unfenced", "noncoherent"]
 
 _NEVER = 0  # the stamp of a granule that nothing has written
 START = 1  # the stamp of initialised data, and the first floor
+MORE_OBJECTS = 32  # columns of vector clocks that are added at a time, one per object
 _ENGINE = 2**30  # added to the stamps of the copy engine's writes, so that no floor reaches them
 PENDING = 2**31 - 1  # the stamp of a granule that an asynchronous copy in flight will write
 _LOG = 1 << 21  # logged reads from which the log is merged, to bound memory
@@ -475,6 +476,8 @@ class SharedHistory:
         the next, use two objects: one for arrivals, and one for waits, into which the first is
         merged (:meth:`merge`) when the phase completes.
         """
+        if self._vectors is None:
+            self._columns += MORE_OBJECTS
         vectors = self._vector_table()
         handle = len(self._column) - self.lanes
         column = self.threads + self._object_counts[cta]
@@ -482,7 +485,7 @@ class SharedHistory:
         self._column = np.append(self._column, column)
         self._home = np.append(self._home, cta)
         if column >= self._columns:
-            more = max(32, self._columns - self.threads)
+            more = max(MORE_OBJECTS, self._columns - self.threads)
             self._columns += more
             self._vectors = np.pad(vectors, ((0, 0), (0, more)))
             self._objects = np.pad(self._objects, ((0, 0), (0, more)))

@@ -17,7 +17,7 @@ and large outputs keep running totals in shared memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -231,17 +231,19 @@ def _split_k(layout: str) -> tuple[Route, ...]:
     return (
         *routes((*few, least, large, *others), "split-K: a CTA for each tile and chunk", REDUCE),
         *routes(_narrow(layout), "few columns: split-K, a CTA for each tile and chunk", REDUCE),
-        *(realign.routes(large, REDUCE, operands=("a",)) if layout == "TN" else ()),
+        *_copied_first(layout, (large, others[0]), REDUCE),
     )
 
 
-def _medium_realigned(layout: str) -> Iterator[Route]:
-    """Yields routes that copy an m-contiguous A whose rows are off 16 bytes, as an odd number of
-    tokens has them, before a kernel of :data:`MEDIUM_SPLIT`.
+def _copied_first(
+    layout: str, kernels: Iterable[SimtSpec], *then: ReduceSpec
+) -> tuple[Route, ...]:
+    """Returns routes that copy an m-contiguous A whose rows are off 16 bytes, as those of an odd
+    number of tokens are, and run one of ``kernels`` on the copy, and ``then``.
     """
-    if layout == "TN":
-        for kernel in MEDIUM_SPLIT[layout][1:]:
-            yield from realign.routes(kernel, operands=("a",))
+    if layout != "TN":
+        return ()
+    return tuple(r for kernel in kernels for r in realign.routes(kernel, *then, operands=("a",)))
 
 
 def _chunks(layout: str) -> tuple[Route, ...]:
@@ -249,10 +251,11 @@ def _chunks(layout: str) -> tuple[Route, ...]:
         *_split_k(layout),
         *routes(THIN_SPLIT[layout], "few rows: slices of a CTA divide the chunks"),
         *routes(MEDIUM_SPLIT[layout], "more rows: a CTA computes chunks one after another"),
-        *_medium_realigned(layout),
+        *_copied_first(layout, MEDIUM_SPLIT[layout][1:]),
         *routes(THIN[layout], "few rows, one chunk: the weight is read once"),
         *routes(_flat(layout), "one short chunk: stores take most of the time"),
-        *routes(_unsplit(layout), "reductions of one chunk"),
+        *routes(unsplit := _unsplit(layout), "reductions of one chunk"),
+        *_copied_first(layout, unsplit[-2:-1]),
         *routes(_plain(layout), "operands not aligned to 16 bytes"),
         last(_filler(layout)),
     )

@@ -61,23 +61,25 @@ ROUTES = Routes({
         # few columns: split-K, a CTA for each tile and chunk
         (6, 16, 0, (6, "reduce")), (7, 16, 0, (7, "reduce")),
         # A not aligned to 16 bytes: copied first
-        (8, 0, 16, ("realign_a", 3, "reduce")),
+        (8, 0, 16, ("realign_a", 3, "reduce")), (9, 0, 16, ("realign_a", 4, "reduce")),
         # few rows: slices of a CTA divide the chunks
-        (9, 0, 16, (9,)), (10, 0, 16, (10,)), (11, 0, 16, (11,)),
+        (10, 0, 16, (10,)), (11, 0, 16, (11,)), (12, 0, 16, (12,)),
         # more rows: a CTA computes chunks one after another
-        (12, 16, 16, (12,)), (13, 16, 16, (13,)), (14, 16, 16, (14,)),
+        (13, 16, 16, (13,)), (14, 16, 16, (14,)), (15, 16, 16, (15,)),
         # A not aligned to 16 bytes: copied first
-        (15, 0, 16, ("realign_a", 13)), (16, 0, 16, ("realign_a", 14)),
+        (16, 0, 16, ("realign_a", 14)), (17, 0, 16, ("realign_a", 15)),
         # few rows, one chunk: the weight is read once
-        (17, 0, 16, (17,)),
+        (18, 0, 16, (18,)),
         # one short chunk: stores take most of the time
-        (18, 16, 16, (18,)),
+        (19, 16, 16, (19,)),
         # reductions of one chunk
-        (19, 16, 16, (19,)), (20, 16, 16, (20,)), (21, 16, 16, (21,)), (22, 16, 16, (22,)),
+        (20, 16, 16, (20,)), (21, 16, 16, (21,)), (22, 16, 16, (22,)), (23, 16, 16, (23,)),
+        # A not aligned to 16 bytes: copied first
+        (24, 0, 16, ("realign_a", 22)),
         # operands not aligned to 16 bytes
-        (23, 0, 0, (23,)), (24, 0, 0, (24,)),
+        (25, 0, 0, (25,)), (26, 0, 0, (26,)),
         # everything else: any size, alignment and plan
-        (25, 0, 0, (25,)),
+        (27, 0, 0, (27,)),
     ),
     "tt_chunks_f32_simt": (
         # slices of a CTA divide the chunks
@@ -173,7 +175,7 @@ SIMT1 = {
         (11, "simt_nt_f32_2x32x32_fa7d50", 1, 2, 32, 32, 8),
         (14, "simt_nt_f32_16x16x32_4dcf3e", 1, 16, 16, 32, 8),
     ),
-    "tn_chunks_f32_simt": ((9, "simt_tn_f32_2x32x32_175952", 1, 2, 32, 32, 8),),
+    "tn_chunks_f32_simt": ((10, "simt_tn_f32_2x32x32_175952", 1, 2, 32, 32, 8),),
     "tt_chunks_f32_simt": ((1, "simt_tt_f32_32x32x16_0c214c", 1, 32, 32, 16, 8),),
     "nn_chunks_half_simt": ((1, "simt_nn_bf16_32x64x16_0f4062", 1, 32, 64, 16, 8),),
     "nt_chunks_half_simt": (
@@ -198,11 +200,11 @@ SIMT2 = {
         (17, "simt_nt_f32_128x64x16_d7869c", 3, 128, 64, 16, 1),
     ),
     "tn_chunks_f32_simt": (
-        (10, "simt_tn_f32_8x16x32_c5f5c1", 1, 8, 16, 32, 8),
-        (11, "simt_tn_f32_8x32x16_26daaf", 1, 8, 32, 16, 8),
-        (12, "simt_tn_f32_128x128x8_d5eae9", 2, 128, 128, 8, 1),
-        (13, "simt_tn_f32_64x128x16_d05148", 3, 64, 128, 16, 1),
-        (14, "simt_tn_f32_64x64x32_bd1405", 4, 64, 64, 32, 1),
+        (11, "simt_tn_f32_8x16x32_c5f5c1", 1, 8, 16, 32, 8),
+        (12, "simt_tn_f32_8x32x16_26daaf", 1, 8, 32, 16, 8),
+        (13, "simt_tn_f32_128x128x8_d5eae9", 2, 128, 128, 8, 1),
+        (14, "simt_tn_f32_64x128x16_d05148", 3, 64, 128, 16, 1),
+        (15, "simt_tn_f32_64x64x32_bd1405", 4, 64, 64, 32, 1),
     ),
     "tt_chunks_f32_simt": ((0, "simt_tt_f32_8x16x32_2ddc9d", 1, 8, 16, 32, 8),),
     "nn_chunks_half_simt": ((0, "simt_nn_bf16_8x32x32_71d125", 1, 8, 32, 32, 8),),
@@ -237,14 +239,14 @@ SIMT3 = {
         (32, "simt_nt_f32_16x32x32_9a6131", 4, 16, 32, 32),
     ),
     "tn_chunks_f32_simt": (
-        (17, "simt_tn_f32_8x64x64_589873", 1, 8, 64, 64),
-        (18, "simt_tn_f32_64x128x16_31a49c", 4, 64, 128, 16),
-        (19, "simt_tn_f32_128x128x32_72e1e9", 2, 128, 128, 32),
-        (20, "simt_tn_f32_64x64x32_636142", 4, 64, 64, 32),
-        (21, "simt_tn_f32_32x64x16_dbb710", 4, 32, 64, 16),
-        (22, "simt_tn_f32_16x32x32_78d1c8", 4, 16, 32, 32),
-        (23, "simt_tn_f32_128x128x8_9ecef2", 2, 128, 128, 8),
-        (24, "simt_tn_f32_16x32x32_a7ee99", 4, 16, 32, 32),
+        (18, "simt_tn_f32_8x64x64_589873", 1, 8, 64, 64),
+        (19, "simt_tn_f32_64x128x16_31a49c", 4, 64, 128, 16),
+        (20, "simt_tn_f32_128x128x32_72e1e9", 2, 128, 128, 32),
+        (21, "simt_tn_f32_64x64x32_636142", 4, 64, 64, 32),
+        (22, "simt_tn_f32_32x64x16_dbb710", 4, 32, 64, 16),
+        (23, "simt_tn_f32_16x32x32_78d1c8", 4, 16, 32, 32),
+        (25, "simt_tn_f32_128x128x8_9ecef2", 2, 128, 128, 8),
+        (26, "simt_tn_f32_16x32x32_a7ee99", 4, 16, 32, 32),
     ),
     "tt_chunks_f32_simt": (
         (2, "simt_tt_f32_128x128x16_232e3f", 2, 128, 128, 16),
@@ -272,7 +274,7 @@ SIMT3 = {
 SIMT4 = {
     "nn_chunks_f32_simt": ((21, "simt_nn_f32_64x64x16_ec29b0", 512),),
     "nt_chunks_f32_simt": ((33, "simt_nt_f32_64x64x16_81759e", 512),),
-    "tn_chunks_f32_simt": ((25, "simt_tn_f32_64x64x16_5023a5", 512),),
+    "tn_chunks_f32_simt": ((27, "simt_tn_f32_64x64x16_5023a5", 512),),
     "tt_chunks_f32_simt": ((5, "simt_tt_f32_64x64x16_01a09e", 512),),
     "nn_chunks_half_simt": ((5, "simt_nn_bf16_64x64x16_5477c2", 256),),
     "nt_chunks_half_simt": ((5, "simt_nt_bf16_64x64x16_e40695", 256),),

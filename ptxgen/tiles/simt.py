@@ -235,9 +235,7 @@ def _split_k(layout: str) -> tuple[Route, ...]:
     )
 
 
-def _copied_first(
-    layout: str, kernels: Iterable[SimtSpec], *then: ReduceSpec
-) -> tuple[Route, ...]:
+def _copied_first(layout: str, kernels: Iterable[SimtSpec], *then: ReduceSpec) -> tuple[Route, ...]:
     """Returns routes that copy an m-contiguous A whose rows are off 16 bytes, as those of an odd
     number of tokens are, and run one of ``kernels`` on the copy, and ``then``.
     """

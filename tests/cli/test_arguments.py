@@ -23,7 +23,7 @@ from ptxgen.ops.explaining import posed_names, size_names
 from ptxgen.ui import emit
 
 PROJECT = Path(__file__).parents[2]
-ROWS = "bench/results/random-f32-h200-20261130-a38714dc.json"
+ROWS = "bench/results/random-f32-h200-20261201-ff131ae1.json"
 SEED = int(os.environ.get("PTXGEN_SEED", "0"))
 DRAWS = 60
 

@@ -17,7 +17,7 @@ and large outputs keep running totals in shared memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -231,29 +231,30 @@ def _split_k(layout: str) -> tuple[Route, ...]:
     return (
         *routes((*few, least, large, *others), "split-K: a CTA for each tile and chunk", REDUCE),
         *routes(_narrow(layout), "few columns: split-K, a CTA for each tile and chunk", REDUCE),
-        *_copied_first(layout, (large, others[0]), REDUCE),
+        *_copied_first((large, others[0]), REDUCE),
     )
 
 
-def _copied_first(layout: str, kernels: Iterable[SimtSpec], *then: ReduceSpec) -> tuple[Route, ...]:
-    """Returns routes that copy an m-contiguous A whose rows are off 16 bytes, as those of an odd
-    number of tokens are, and run one of ``kernels`` on the copy, and ``then``.
+def _copied_first(kernels: Iterable[SimtSpec], *then: ReduceSpec) -> Iterator[Route]:
+    """Yields a route for each of ``kernels`` of layout TN: it copies A, whose rows are off 16 bytes
+    if the number of tokens is odd, runs the kernel on the copy, and then ``then``.
     """
-    if layout != "TN":
-        return ()
-    return tuple(r for kernel in kernels for r in realign.routes(kernel, *then, operands=("a",)))
+    for kernel in kernels:
+        if kernel.layout == "TN":
+            yield from realign.routes(kernel, *then, operands=("a",))
 
 
 def _chunks(layout: str) -> tuple[Route, ...]:
+    unsplit = _unsplit(layout)
     return (
         *_split_k(layout),
         *routes(THIN_SPLIT[layout], "few rows: slices of a CTA divide the chunks"),
         *routes(MEDIUM_SPLIT[layout], "more rows: a CTA computes chunks one after another"),
-        *_copied_first(layout, MEDIUM_SPLIT[layout][1:]),
+        *_copied_first(MEDIUM_SPLIT[layout][1:]),
         *routes(THIN[layout], "few rows, one chunk: the weight is read once"),
         *routes(_flat(layout), "one short chunk: stores take most of the time"),
-        *routes(unsplit := _unsplit(layout), "reductions of one chunk"),
-        *_copied_first(layout, unsplit[-2:-1]),
+        *routes(unsplit, "reductions of one chunk"),
+        *_copied_first(unsplit[-2:-1]),
         *routes(_plain(layout), "operands not aligned to 16 bytes"),
         last(_filler(layout)),
     )

@@ -41,9 +41,9 @@ Kind = Literal["race", "pending", "uninitialised", "unfenced", "noncoherent"]
 
 _NEVER = 0  # the stamp of a granule that nothing has written
 START = 1  # the stamp of initialised data, and the first floor
-MORE_OBJECTS = 32  # columns of vector clocks that are added at a time, one per object
 _ENGINE = 2**30  # added to the stamps of the copy engine's writes, so that no floor reaches them
 PENDING = 2**31 - 1  # the stamp of a granule that an asynchronous copy in flight will write
+_MORE_OBJECTS = 32  # least number of columns that are added to vector clocks, one per object
 _LOG = 1 << 21  # logged reads from which the log is merged, to bound memory
 _OLDER = 1024  # entries of older reads from which they are compacted, to bound memory
 _ROW: dict[int, np.dtype[Any]] = {
@@ -477,7 +477,7 @@ class SharedHistory:
         merged (:meth:`merge`) when the phase completes.
         """
         if self._vectors is None:
-            self._columns += MORE_OBJECTS
+            self._columns += _MORE_OBJECTS
         vectors = self._vector_table()
         handle = len(self._column) - self.lanes
         column = self.threads + self._object_counts[cta]
@@ -485,7 +485,7 @@ class SharedHistory:
         self._column = np.append(self._column, column)
         self._home = np.append(self._home, cta)
         if column >= self._columns:
-            more = max(MORE_OBJECTS, self._columns - self.threads)
+            more = max(_MORE_OBJECTS, self._columns - self.threads)
             self._columns += more
             self._vectors = np.pad(vectors, ((0, 0), (0, more)))
             self._objects = np.pad(self._objects, ((0, 0), (0, more)))
